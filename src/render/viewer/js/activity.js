@@ -24,10 +24,10 @@ export function reachOf(profile, event, weight) {
 export function rowsByTrack(rows, tracks) {
   // A counting sort: count the rows of each track, add up where the rows of each track start, then fill in the rows.
   const start = new Uint32Array(tracks + 1), row = new Uint32Array(rows.length);
-  for (let at = 0; at < rows.length; at++) start[rows.track[at] + 1]++;
+  for (let number = 0; number < rows.length; number++) start[rows.track[number] + 1]++;
   for (let track = 0; track < tracks; track++) start[track + 1] += start[track];
   const next = start.slice();
-  for (let at = 0; at < rows.length; at++) row[next[rows.track[at]]++] = at;
+  for (let number = 0; number < rows.length; number++) row[next[rows.track[number]]++] = number;
   return { start, row };
 }
 
@@ -88,8 +88,8 @@ function addToBins(job, row, sums, slot, stride) {
 export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position];
       addToBins(job, row, sums, sorts[row], count);
     }
   }
@@ -101,8 +101,8 @@ export function laneActivity(job, tracks, index, sorts, count) {
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at], node = job.rows.node[row], sum = [0];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position], node = job.rows.node[row], sum = [0];
       // With a stride of 0, all bins are added up in `sum[0]`.
       addToBins(job, row, sum, 0, 0);
       if (sum[0] > 0 && node >= 0) sums.set(nodeFunction[node], (sums.get(nodeFunction[node]) ?? 0) + sum[0]);
@@ -125,8 +125,8 @@ export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) 
 export function laneMarks(job, tracks, index, through) {
   const marks = new Uint8Array(job.bins), { node, time } = job.rows;
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at], bin = Math.floor((time[row] - job.from) * job.scale);
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position], bin = Math.floor((time[row] - job.from) * job.scale);
       if (node[row] >= 0 && through[node[row]] && bin >= 0 && bin < job.bins) marks[bin] = 1;
     }
   }

@@ -18,10 +18,11 @@ const LONGEST = 300;
  */
 export function jumpArrows(rows, rowOf, instructions) {
   const arrows = [];
-  rows.forEach((at, row) => {
-    // Only jumps (kind 1) to an instruction of the same listing get arrows. A negative `at` is a gap between rows.
-    if (at < 0 || instructions.inside[at] < 0 || instructions.targetKind[at] !== 1) return;
-    const to = rowOf.get(instructions.inside[at]);
+  rows.forEach((instruction, row) => {
+    // Only jumps (kind 1) to an instruction of the same listing get arrows. A negative `instruction` is a gap between
+    // rows.
+    if (instruction < 0 || instructions.inside[instruction] < 0 || instructions.targetKind[instruction] !== 1) return;
+    const to = rowOf.get(instructions.inside[instruction]);
     arrows.push({ from: row, to: to ?? -1, lane: -1 });
   });
   const lengthOf = ({ from, to }) => Math.abs(to - from);

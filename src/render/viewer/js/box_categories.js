@@ -8,6 +8,7 @@ const MEMBERS = new WeakMap();
 /** Finds the nodes of the profile that are in each box of a tree (its members). Most boxes have a single member; only
  * for the others we need to know how much each member weighs. */
 class Members {
+  /** `at` is that of the tree: for each node of the profile, its box in the tree. */
   constructor({ nodeParent, nodeCount }, { at, length }) {
     /** For each box of the tree: the number of its members, and one of them. */
     this.count = new Int32Array(length);

@@ -39,7 +39,7 @@ class CallTreePart {
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.list.addEventListener("click", (event) => this.clicked(event));
     root.classList.add("call-tree");
-    const head = ["Total", "", "Self", "", "Function"].map((text, at) => element("span", { class: at < 4 ? "amount" : null }, text));
+    const head = ["Total", "", "Self", "", "Function"].map((text, column) => element("span", { class: column < 4 ? "amount" : null }, text));
     this.empty = element("p", { class: "empty", hidden: true });
     root.append(element("div", { class: "functions-bar" }, this.kind), element("div", { class: "tree-head", "aria-hidden": "true" }, ...head),
       this.empty, this.list);
@@ -81,7 +81,7 @@ class CallTreePart {
     this.places = new Map();
     const enter = (parent) => {
       const children = childrenByWeight(tree, parent);
-      children.forEach((node, at) => this.places.set(node, { at: at + 1, of: children.length }));
+      children.forEach((node, index) => this.places.set(node, { at: index + 1, of: children.length }));
       todo.push(...children.reverse());
     };
     enter(0);
@@ -112,13 +112,13 @@ class CallTreePart {
     if (wanted.length === 0) return null;
     // If the cursor is at a match because of an earlier step, go on from there, otherwise to the first or last match.
     const before = this.isWalked ? wanted.indexOf(this.rows[this.virtual.cursor]) : -1;
-    const at = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
+    const match = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
     // Expand all callers of the match, so that it has a row.
-    for (let above = tree.parent[wanted[at]]; above >= 0; above = tree.parent[above]) this.open.add(above);
+    for (let above = tree.parent[wanted[match]]; above >= 0; above = tree.parent[above]) this.open.add(above);
     this.isWalked = true;
     this.arrange();
-    this.virtual.moveTo(this.rows.indexOf(wanted[at]), true);
-    return { at: at + 1, count: wanted.length, what: "row" };
+    this.virtual.moveTo(this.rows.indexOf(wanted[match]), true);
+    return { at: match + 1, count: wanted.length, what: "row" };
   }
 
   hasChildren(node) {
@@ -143,13 +143,13 @@ class CallTreePart {
     name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
     const textsOf = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
     const amounts = [...textsOf(tree.total[node]), ...(self === null ? ["", ""] : textsOf(self))];
-    const { at, of } = this.places.get(node);
+    const { at: position, of: siblings } = this.places.get(node);
     return element("div", {
       class: ["tree-row", selected !== null && page.groups().of[selected] === tree.group[node] ? "selected" : "",
         this.found?.[tree.group[node]] ? "found" : "", row === this.virtual.cursor ? "cursor" : ""].join(" "),
       "aria-level": String(tree.depth[node]), "aria-expanded": isOpener ? String(isOpen) : null,
-      "aria-posinset": String(at), "aria-setsize": String(of),
-    }, ...amounts.map((text, at) => element("span", { class: at % 2 ? "amount" : "amount unit" }, text)), name);
+      "aria-posinset": String(position), "aria-setsize": String(siblings),
+    }, ...amounts.map((text, column) => element("span", { class: column % 2 ? "amount" : "amount unit" }, text)), name);
   }
 
   /** The self weight of a row's function; null for callers in a bottom-up tree. */

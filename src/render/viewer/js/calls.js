@@ -80,6 +80,7 @@ export function callsTree(profile, stated, group, isCallers) {
     takesEmpty: false,
   }, stated.rank);
   const total = Float64Array.from([whole, whole, ...others.map(([, cost]) => cost)].slice(0, length));
+  // The root has no own cost, and the group's is what its calls don't explain.
   const own = total.slice();
   if (length > 1) [own[0], own[1]] = [0, whole - inside];
   return { ...tree, own, total, count: total };

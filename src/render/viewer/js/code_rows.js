@@ -16,21 +16,21 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
   const rowOf = new Map();
   // The first instruction that has no row yet.
   let next = from;
-  const show = (at) => {
-    rowOf.set(at, rows.length);
-    rows.push(at);
-    next = at + 1;
+  const show = (instruction) => {
+    rowOf.set(instruction, rows.length);
+    rows.push(instruction);
+    next = instruction + 1;
   };
-  for (let at = from; at < to; at++) {
+  for (let instruction = from; instruction < to; instruction++) {
     // Show this instruction, and before it the context that isn't shown yet. A gap row stands for what is left out.
-    if (wanted && !wanted(at)) continue;
-    const start = wanted ? Math.max(next, at - context) : next;
+    if (wanted && !wanted(instruction)) continue;
+    const start = wanted ? Math.max(next, instruction - context) : next;
     // A gap of n instructions is the row −1 − n.
     if (start > next) rows.push(next - start - 1);
-    for (let shown = start; shown <= at; shown++) show(shown);
+    for (let shown = start; shown <= instruction; shown++) show(shown);
     if (!wanted) continue;
     // Show the context after this instruction, up to the next wanted one, which brings its own.
-    const end = Math.min(to, at + context + 1);
+    const end = Math.min(to, instruction + context + 1);
     for (let shown = next; shown < end; shown++) {
       if (wanted(shown)) break;
       show(shown);
@@ -49,19 +49,19 @@ export function sourceLines(instructions, from, to, costs) {
   const lines = new Map();
   // The position of each file in the order in which the instructions mention them.
   const files = new Map();
-  for (let at = from; at < to; at++) {
-    const file = instructions.file[at];
+  for (let instruction = from; instruction < to; instruction++) {
+    const file = instructions.file[instruction];
     if (!file) continue;
     if (!files.has(file)) files.set(file, files.size);
-    const key = `${file}:${instructions.line[at]}`;
+    const key = `${file}:${instructions.line[instruction]}`;
     let line = lines.get(key);
     if (!line) {
-      line = { file, line: instructions.line[at], weight: costs.map(() => 0), count: costs.map(() => 0) };
+      line = { file, line: instructions.line[instruction], weight: costs.map(() => 0), count: costs.map(() => 0) };
       lines.set(key, line);
     }
     costs.forEach((cost, event) => {
-      line.weight[event] += cost.weight[at];
-      line.count[event] += cost.count[at];
+      line.weight[event] += cost.weight[instruction];
+      line.count[event] += cost.count[instruction];
     });
   }
   return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);

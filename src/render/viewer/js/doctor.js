@@ -70,12 +70,12 @@ function findingItem(page, found, sort) {
  * functions. */
 function findingLinks(page, found, frames) {
   const { store, profile } = page;
-  const made = [];
+  const buttons = [];
   if (frames.length > 0) {
     const names = [...new Set(frames.map(({ number }) => profile.functions.name[number]))];
     const search = names.length === 1 ? { search: names[0], regex: false }
       : { search: `^(${names.slice(0, MOST_NAMES).map(quotedName).join("|")})$`, regex: true };
-    made.push(element("button", {
+    buttons.push(element("button", {
       class: "show-frames", onclick: () => store.set({ ...search, part: "flame", zoom: [], sandwich: null, focus: null }),
     }, names.length > MOST_NAMES ? `Highlight the ${MOST_NAMES} hottest of these frames` : "Highlight these frames"));
   }
@@ -83,14 +83,14 @@ function findingLinks(page, found, frames) {
   const tracks = pid === null || pid === undefined ? []
     : profile.tracks.map((_, track) => track).filter((track) => profile.tracks[track].pid === pid);
   if (tracks.length > 0 && tracks.length < profile.tracks.length) {
-    made.push(element("button", { class: "show-process", onclick: () => store.set({ tracks }) }, `Only process ${pid}`));
+    buttons.push(element("button", { class: "show-process", onclick: () => store.set({ tracks }) }, `Only process ${pid}`));
   }
   const { categories, functions } = profile;
-  made.push(...frames.slice(0, MOST_FUNCTIONS).map(({ number, weight }) => element("button", {
+  buttons.push(...frames.slice(0, MOST_FUNCTIONS).map(({ number, weight }) => element("button", {
     class: "target", title: functions.module[number],
     onclick: () => store.set({ selected: number, sandwich: number, part: "flame" }),
   }, swatch(categories[functions.category[number]]), ` ${functions.name[number]} ${amount(weight, page.unit)}`)));
-  return made;
+  return buttons;
 }
 
 function quotedName(name) {

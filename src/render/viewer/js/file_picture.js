@@ -70,8 +70,8 @@ export class FilePicture extends FlamePicture {
     const placed = new BoxRows(), narrowest = pixel * (this.facts.chart ? NARROW_IN_CHART : NARROW_BOX);
     for (const row of this.rows) {
       let drawnTo = -Infinity;
-      for (let at = firstBehind(row, view.start); at < row.length && row[at].start < view.end; at++) {
-        const { node, start, end } = row[at];
+      for (let index = firstBehind(row, view.start); index < row.length && row[index].start < view.end; index++) {
+        const { node, start, end } = row[index];
         // Of several narrow boxes that are closer together than `narrowest`, only the first is drawn.
         if (end - start < narrowest && end - drawnTo < narrowest) continue;
         placed.add(node, start, end);

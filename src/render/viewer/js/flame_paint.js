@@ -106,12 +106,13 @@ function paintShares(brush, picture, node, left, width, top) {
   const { pen, shades } = brush,
     shares = picture.sharesOf(node);
   if (shares.length === 0) return;
-  const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
-  let at = left;
+  const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
+  let stripeLeft = left;
   for (const [letter, weight] of shares) {
+    const stripeWidth = (width * weight) / total;
     setFill(brush, shades.of(letter, 0).fill);
-    pen.fillRect(at, top, (width * weight) / all, 3);
-    at += (width * weight) / all;
+    pen.fillRect(stripeLeft, top, stripeWidth, 3);
+    stripeLeft += stripeWidth;
   }
 }
 

@@ -166,9 +166,9 @@ export class HeatMap {
   frame(pen, range, place, height, color) {
     const boxes = heatBoxes(this.shape, range, place, height);
     pen.fillStyle = styleColor(color);
-    boxes.forEach(([left, top, wide, high], at) => {
+    boxes.forEach(([left, top, wide, high], index) => {
       // The boxes of the neighboring columns.
-      const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
+      const [before, after] = [boxes[index - 1], boxes[index + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);
       pen.fillRect(left, bottom - 1, wide, 1);
       // The first column may start above the bottom, and the last may end below the top. The line at a side of a box is

@@ -136,9 +136,9 @@ class JitPart {
     }
     if (!about.whole) notes.push("Only the most often compiled functions are shown separately, but all are counted.");
     const axis = this.#axis();
-    const before = time.filter((at) => at < axis.from).length;
+    const before = time.filter((moment) => moment < axis.from).length;
     if (before > 0) notes.push(`${piecesWere(before)} compiled before the time range shown.`);
-    const after = time.filter((at) => at > axis.to).length;
+    const after = time.filter((moment) => moment > axis.to).length;
     if (after > 0) notes.push(`${piecesWere(after)} compiled after the time range shown.`);
     for (const { clock, path } of about.sources) {
       // Such a text says that the times in the file were converted or estimated, or are unusable.

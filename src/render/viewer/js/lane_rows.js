@@ -144,9 +144,9 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colors) {
   const most = sums.lanes.reduce((most, { weight }) => Math.max(most, weight), 0) || 1;
   let whole = 0;
   for (const track of lane.tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      shares[rowSorts[index.row[at]]] += weights[index.row[at]];
-      whole += weights[index.row[at]];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      shares[rowSorts[index.row[position]]] += weights[index.row[position]];
+      whole += weights[index.row[position]];
     }
   }
   let left = 0;
@@ -172,13 +172,13 @@ export function laneChosen(lane, counts) {
   return chosen === 0 ? "none" : chosen === lane.tracks.length ? "all" : "some";
 }
 
-/** The selected tracks after a click on lane number `at`. `chosen` are the tracks selected so far, and `before` is the
- * lane that was clicked last, or null. */
-export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
-  const clicked = lanes[at].tracks, isOn = clicked.every((track) => chosen.includes(track));
+/** The selected tracks after a click on lane number `number`. `chosen` are the tracks selected so far, and `before` is
+ * the lane that was clicked last, or null. */
+export function tracksAfterClick(lanes, number, before, chosen, trackCount, keys) {
+  const clicked = lanes[number].tracks, isOn = clicked.every((track) => chosen.includes(track));
   // Shift selects the lanes from the last clicked one to this one. With Ctrl or Cmd, they are added to the selection.
   if (keys.shiftKey && before !== null) {
-    const range = lanes.slice(Math.min(before, at), Math.max(before, at) + 1).flatMap((lane) => lane.tracks);
+    const range = lanes.slice(Math.min(before, number), Math.max(before, number) + 1).flatMap((lane) => lane.tracks);
     return sortedTracks(keys.ctrlKey || keys.metaKey ? [...chosen, ...range] : range, trackCount);
   }
   if (keys.ctrlKey || keys.metaKey) {

@@ -75,9 +75,9 @@ export class TableRow {
     const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const parts = shares.map(({ category, weight }) => [letterOf(profile, category, name), whole ? (100 * weight / whole).toFixed(1) : "100"]);
     this.set("shares", parts.join(), () => this.bar.replaceChildren(...parts.map(([letter, width]) => {
-      const part = colorSquare(letter);
-      part.style.width = `${width}%`;
-      return part;
+      const square = colorSquare(letter);
+      square.style.width = `${width}%`;
+      return square;
     })));
   }
 

@@ -98,7 +98,7 @@ export class TimeBars {
     if (chosen.length === 0) return;
     context.fillStyle = styleColor("--raised");
     for (const [from, to] of chosen) {
-      const [left, right] = [from, to].map((at) => this.#x(at, plot));
+      const [left, right] = [from, to].map((time) => this.#x(time, plot));
       context.fillRect(left, plot.top, Math.max(1, right - left), plot.height);
       context.strokeStyle = styleColor("--accent");
       context.strokeRect(left + 0.5, plot.top + 0.5, Math.max(1, right - left) - 1, plot.height - 1);
@@ -159,7 +159,8 @@ export class TimeBars {
         if (!this.#shown) return null;
         const { axis, ranges } = this.#shown, { left, width } = this.#place();
         const pixels = width / Math.max(1, axis.to - axis.from);
-        const isNear = (at) => Math.abs(left + (at - axis.from) * pixels - x) < 4;
+        // True if a time is within 4 pixels of the point.
+      const isNear = (time) => Math.abs(left + (time - axis.from) * pixels - x) < 4;
         for (const [index, [from, to]] of ranges.entries()) {
           if (isNear(to)) return { index, edge: "to" };
           if (isNear(from)) return { index, edge: "from" };
@@ -174,8 +175,8 @@ export class TimeBars {
     if (!this.#shown) return;
     const { columns, series, axis, said, time } = this.#shown;
     const bins = columns[0]?.length ?? 0;
-    const at = this.#at(event.offsetX);
-    const bin = Math.min(bins - 1, Math.floor(((at - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
+    const pointed = this.#at(event.offsetX);
+    const bin = Math.min(bins - 1, Math.floor(((pointed - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
     // The time at which a bar begins, as text.
     const edge = (bin) => time(axis.from + ((axis.to - axis.from) * bin) / bins);
     const parts = series.map(({ name }, number) => [name, columns[number][bin]]).filter(([, value]) => value > 0);

@@ -52,15 +52,15 @@ class ShapeBuilder {
     // The length of the table is a power of two, so `& mask` is the remainder of a division by the length.
     const mask = table.length - 1;
     // The child is in the slot that its hash selects, or in one of the next slots before a free one.
-    let at = hashOfChild(parent, group) & mask;
-    for (let node = table[at]; node !== 0; node = table[at]) {
+    let slot = hashOfChild(parent, group) & mask;
+    for (let node = table[slot]; node !== 0; node = table[slot]) {
       if (parents[node] === parent && groups[node] === group) return node;
-      at = (at + 1) & mask;
+      slot = (slot + 1) & mask;
     }
     const node = this.#length++;
     parents[node] = parent;
     groups[node] = group;
-    table[at] = node;
+    table[slot] = node;
     if (this.#length === parents.length) this.#grow();
     return node;
   }
@@ -77,9 +77,9 @@ class ShapeBuilder {
     const mask = this.#table.length * 2 - 1;
     const table = new Int32Array(mask + 1);
     for (let node = 1; node < this.#length; node++) {
-      let at = hashOfChild(this.#parent[node], this.#group[node]) & mask;
-      while (table[at] !== 0) at = (at + 1) & mask;
-      table[at] = node;
+      let slot = hashOfChild(this.#parent[node], this.#group[node]) & mask;
+      while (table[slot] !== 0) slot = (slot + 1) & mask;
+      table[slot] = node;
     }
     this.#table = table;
   }
@@ -102,8 +102,8 @@ export function withLinks(shape, rank) {
   for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
   const order = nodesByRank(shape, rank);
   // Each node is put in front of its parent's list. Going backward leaves the children in the order of names.
-  for (let at = order.length - 1; at >= 0; at--) {
-    const node = order[at];
+  for (let index = order.length - 1; index >= 0; index--) {
+    const node = order[index];
     next[node] = first[parent[node]];
     first[parent[node]] = node;
   }
@@ -115,7 +115,7 @@ function nodesByRank({ length, group }, rank) {
   // A counting sort: first count the nodes of each rank, then add up where the nodes of each rank start in `order`.
   const starts = new Uint32Array(rank.length + 1), order = new Uint32Array(length - 1);
   for (let node = 1; node < length; node++) starts[rank[group[node]] + 1]++;
-  for (let at = 1; at < starts.length; at++) starts[at] += starts[at - 1];
+  for (let index = 1; index < starts.length; index++) starts[index] += starts[index - 1];
   for (let node = 1; node < length; node++) order[starts[rank[group[node]]]++] = node;
   return order;
 }
@@ -149,6 +149,7 @@ export function weighed(shape, selection, arrays = new SumArrays()) {
 
 function sumsByPlace({ place, takesEmpty }, amounts, empty, sums) {
   for (let node = 0; node < place.length; node++) if (place[node] >= 0) sums[place[node]] += amounts[node];
+  // Samples without a stack count for the root.
   if (takesEmpty) sums[0] += empty;
   return sums;
 }
