@@ -72,7 +72,7 @@ impl<'a> CodeFiles<'a> {
         let code = match &function.code {
             FunctionCode::Jit(id) => {
                 let bytes = self.jit_bytes(*id).filter(|bytes| !bytes.is_empty());
-                let bytes = bytes.ok_or("its log has names but no code; record with a jitdump")?;
+                let bytes = bytes.ok_or("the log that names this function has no code; record with a jitdump")?;
                 MachineCode { bytes, addr: base, decoder: Decoder::Machine(self.jit_machine(*id)) }
             }
             FunctionCode::File(dso, extent) => {

@@ -218,7 +218,9 @@ impl Sampled<'_> {
 /// Explains why the code in a mapping of this kind is not available.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
-        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is missing, or is a different version",
+        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {
+            "the file with this code is missing, or is a different version"
+        }
         DsoKind::Kernel => {
             "the kernel image is missing; pass an uncompressed one with --vmlinux (jitgraft does not read memory such \
              as /proc/kcore)"
@@ -230,7 +232,7 @@ fn missing(kind: DsoKind) -> &'static str {
         }
         DsoKind::Anonymous => "no dump covers this memory",
         DsoKind::Data => "this memory wasn't executable",
-        DsoKind::Guest => "the guest's files are missing",
+        DsoKind::Guest => "this code ran in a virtual machine, whose files cannot be found here",
     }
 }
 
