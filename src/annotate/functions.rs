@@ -120,7 +120,7 @@ impl FunctionList {
 /// Explains why the machine code of a JIT function isn't available, although a source (`origin`) lists the function.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
-        Some(Kind::Log(_)) => "its log has names but no code; record with a jitdump",
-        _ => "a perf map has names but no code; record with a jitdump",
+        Some(Kind::Log(_)) => "the log that names this function has no code; record with a jitdump",
+        _ => "the perf map that names this function has no code; record with a jitdump",
     }
 }

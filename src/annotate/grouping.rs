@@ -63,7 +63,7 @@ fn merge(versions: Vec<Listing>) -> Option<Listing> {
 }
 
 const NO_LINES_TO_MERGE_BY: &str =
-    "its compiled versions differ, and without source lines they cannot be merged; leave out --merge to list each one";
+    "the compiled versions differ, and cannot be merged without source lines; leave out --merge to list each version";
 
 /// True if all versions have the same machine code. Versions whose code is missing count as different.
 fn have_same_code(versions: &[Listing]) -> bool {

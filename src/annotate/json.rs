@@ -24,9 +24,11 @@ pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::erro
     Ok(writeln!(out)?)
 }
 
+/// An annotation that is serialized piece by piece.
 #[derive(Clone, Copy)]
 struct AnnotationJson<'a>(&'a Annotation);
 
+/// Writes the object for the whole annotation, with keys in alphabetical order.
 impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let annotation = *self;
@@ -68,6 +70,7 @@ fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
 
+/// A function name with its costs, as an element of `functions`.
 struct NameJson<'a> {
     annotation: AnnotationJson<'a>,
     name: &'a NameSummary,
@@ -85,6 +88,7 @@ impl Serialize for NameJson<'_> {
     }
 }
 
+/// A listing, as an element of `listings`.
 struct ListingJson<'a> {
     annotation: AnnotationJson<'a>,
     listing: &'a Listing,
@@ -212,9 +216,9 @@ fn instruction_object(instruction: &Instruction, listing: &Listing) -> Map<Strin
     if let Code::Instructions { addr, bytes } = &listing.code {
         let start = usize::try_from(instruction.offset).unwrap_or(usize::MAX);
         let bytes = bytes.get(start..start.saturating_add(instruction.len as usize)).unwrap_or_default();
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex_digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         object.insert("address".into(), json!(hex(addr.wrapping_add(instruction.offset))));
-        object.insert("bytes".into(), json!(digits));
+        object.insert("bytes".into(), json!(hex_digits));
     }
     object.insert("text".into(), json!(instruction.text));
     if let Some(target) = &instruction.target {

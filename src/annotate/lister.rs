@@ -73,7 +73,9 @@ impl Lister<'_> {
     fn warn_about_code(&self, listed: &[&Function], warnings: &mut Warnings) {
         let mut machines: BTreeSet<u16> = BTreeSet::new();
         for function in listed {
-            machines.extend(self.code.machine_code(function).ok().map(|code| code.decoder.machine()));
+            if let Ok(code) = self.code.machine_code(function) {
+                machines.insert(code.decoder.machine());
+            }
         }
         for machine in machines {
             if !Disassembler::new(machine, self.syntax).is_known() {
@@ -154,8 +156,8 @@ impl Lister<'_> {
             Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
         let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
-        // callgrind counts costs at the first byte of an instruction, so its costs show whether these are the
-        // instructions that ran. Samples can't show this: their addresses may be inside an instruction.
+        // callgrind counts costs at the first byte of an instruction, so its costs show whether the disassembled
+        // instructions are those that ran. Samples can't show this: their addresses may be inside an instruction.
         if function.facts.is_exact {
             check_starts(&rows, &function.costs_at)?;
         }
@@ -165,7 +167,7 @@ impl Lister<'_> {
 }
 
 /// Fails if the instructions can't be those that were executed, because too many exact costs are at addresses inside
-/// an instruction. A few are normal: code may jump over a `lock` prefix.
+/// an instruction. A few (here: one in 16) are normal: code may jump over a `lock` prefix.
 fn check_starts(rows: &[Row], costs_at: &BTreeMap<u64, Costs>) -> Result<(), String> {
     let starts: BTreeSet<u64> = rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset)).collect();
     let inside = costs_at.keys().filter(|offset| !starts.contains(offset)).count();

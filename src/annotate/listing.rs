@@ -214,6 +214,7 @@ impl Listing {
     /// Finds the row of the instruction that contains this offset, in bytes from the start of the function. `None` if
     /// the rows aren't instructions, or if the offset is after the last instruction.
     pub fn find_row(&self, offset: u64) -> Option<usize> {
+        // The number of rows before the one with the offset. If rows aren't instructions, the number of all rows.
         let row = self.rows.partition_point(|row| match &row.instruction {
             Some(instruction) => instruction.offset + instruction.len <= offset,
             None => true,
@@ -234,7 +235,7 @@ impl Listing {
         let Version { number, category, pid, extent, loaded, .. } = *version;
         let mut parts = Vec::new();
         if self.all_versions > 1 {
-            parts.push(format!("code {number} of {}", self.all_versions));
+            parts.push(format!("version {number} of {}", self.all_versions));
         }
         parts.push(category.name().to_owned());
         parts.extend(self.module.as_ref().map(|module| readable(module).into_owned()));
@@ -294,6 +295,7 @@ impl Inclusive {
 impl Calls {
     /// Adds the calls in `others` to those in `all`. Calls to the same function are added up.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
+        // For each callee, the index of its calls in `all`.
         let mut indexes: FxHashMap<Callee, usize> = FxHashMap::default();
         indexes.extend(all.iter().enumerate().map(|(index, calls)| (calls.callee.clone(), index)));
         for other in others {

@@ -64,14 +64,15 @@ impl<'a> CodeFiles<'a> {
     }
 
     /// Finds the machine code of a function (at least one byte), or else says why there is none. Code in a file gets
-    /// its address as linked. Other code may have moved, and gets the address that it had at the last sample.
+    /// its address as linked. Other code may have moved, so it gets the address that it had at the function's last
+    /// sample.
     pub(super) fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
         const NO_BYTES: &str = "the function has no bytes";
         let base = function.last.base;
         let code = match &function.code {
             FunctionCode::Jit(id) => {
                 let bytes = self.jit_bytes(*id).filter(|bytes| !bytes.is_empty());
-                let bytes = bytes.ok_or("its log has names but no code; record with a jitdump")?;
+                let bytes = bytes.ok_or("the log that names this function has no code; record with a jitdump")?;
                 MachineCode { bytes, addr: base, decoder: Decoder::Machine(self.jit_machine(*id)) }
             }
             FunctionCode::File(dso, extent) => {

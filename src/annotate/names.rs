@@ -36,7 +36,8 @@ impl Names {
         for (index, function) in functions.iter().enumerate() {
             let module = function.module.as_deref().filter(|_| !matches!(function.code, FunctionCode::Jit(_)));
             let number = *numbers.entry((&function.name[..], module)).or_insert(list.len());
-            if number == list.len() {
+            let is_new = number == list.len();
+            if is_new {
                 list.push(Name::default());
             }
             list[number].codes.push(index);
@@ -57,6 +58,7 @@ impl Names {
     pub(super) fn pick(&self, functions: &[Function], options: &CodeOptions) -> Vec<usize> {
         let wanted = WantedFunctions::new(options.function.as_ref(), functions);
         let every: Vec<usize> = (0..functions.len()).collect();
+        // A group is a single code range or, with `by_name`, all code ranges of a name.
         let groups: Vec<&[usize]> = if options.by_name {
             self.list.iter().map(|name| &name.codes[..]).collect()
         } else {
@@ -71,9 +73,8 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // A group is a single code range or, with `by_name`, all code ranges of a name. Groups whose code isn't
-            // available are picked in addition to the limit, because users should see the reason. All groups together
-            // are at most twice the limit.
+            // Groups whose code isn't available are picked in addition to the limit, because users should see the
+            // reason. All groups together are at most twice the limit.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }
@@ -124,7 +125,7 @@ impl Names {
 
 impl Name {
     fn summary(&self, functions: &[Function]) -> NameSummary {
-        let codes: Vec<Costs> = self.codes.iter().map(|&at| functions[at].costs.clone()).collect();
+        let codes: Vec<Costs> = self.codes.iter().map(|&index| functions[index].costs.clone()).collect();
         let hottest = &functions[self.codes[0]];
         NameSummary { name: hottest.name.clone(), module: hottest.module.clone(), costs: self.costs.clone(), codes }
     }

@@ -66,7 +66,7 @@ pub(crate) fn hot_code(
     let names = Names::new(&functions.list, options.weight);
     let picked = names.pick(&functions.list, options);
     let Resolution { sources, images, spaces, survey, .. } = examined.resolution;
-    // `raw` and `source_names` are empty, because only callgrind files have these.
+    // `raw` and `source_names` are only needed for callgrind files.
     let code = CodeFiles {
         sources,
         images,

@@ -101,15 +101,16 @@ impl Sampled<'_> {
     }
 
     /// Creates a function with the name, module and category of a code location. It has no costs yet, and the caller
-    /// must set where its code is.
+    /// must set where its code is. `tiers` caches which compiler tier a name of JIT code indicates; `names` gives each
+    /// name the ID by which the cache knows it.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
         // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
         // one before, so that the function remains.
         for frame in self.examined.named.frames(place) {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
-            let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
-            let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
+            let jit_name = frame.name.filter(|_| frame.kind == FrameKind::Jit);
+            let tier = jit_name.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
             // The category doesn't depend on the frame's name, so any name will do.
             let category = Category::from_frame(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
@@ -168,10 +169,12 @@ impl Sampled<'_> {
     fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
-        functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
+        let has_code = functions.get(id.0 as usize).is_some_and(|function| !function.bytes.is_empty());
+        has_code.then_some(id)
     }
 
-    /// Finds out whether the recording's addresses in this file are file offsets or addresses as linked.
+    /// Finds out how the recording's addresses in this file relate to addresses as linked. They are file offsets,
+    /// except in the kernel, whose addresses are shifted by a constant.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
@@ -201,7 +204,7 @@ impl Sampled<'_> {
             let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
             for (offset, index) in places {
                 // `extents` has one entry for each of the request's offsets, which are sorted and have no duplicates.
-                let position = request.offsets.partition_point(|&other| other < offset);
+                let position = request.offsets.partition_point(|&requested| requested < offset);
                 let extent = extents.get(position).cloned().flatten();
                 if let Some(addr) = request.vaddr(image, offset) {
                     linked_places.insert(index, LinkedPlace { addr, extent });
@@ -215,7 +218,9 @@ impl Sampled<'_> {
 /// Explains why the code in a mapping of this kind is not available.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
-        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is missing, or is a different version",
+        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {
+            "the file with this code is missing, or is a different version"
+        }
         DsoKind::Kernel => {
             "the kernel image is missing; pass an uncompressed one with --vmlinux (jitgraft does not read memory such \
              as /proc/kcore)"
@@ -227,7 +232,7 @@ fn missing(kind: DsoKind) -> &'static str {
         }
         DsoKind::Anonymous => "no dump covers this memory",
         DsoKind::Data => "this memory wasn't executable",
-        DsoKind::Guest => "the guest's files are missing",
+        DsoKind::Guest => "this code ran in a virtual machine, whose files cannot be found here",
     }
 }
 
@@ -268,7 +273,7 @@ impl TargetNames for Sampled<'_> {
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let resolution = self.examined.resolution;
         let mut places: Chains<FrameLocation> = Chains::default();
-        let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
+        let mut target_places: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
             // `target.addr` is an address of the listing. Code in files is listed at its addresses as linked, but ran
@@ -276,11 +281,12 @@ impl TargetNames for Sampled<'_> {
             // needn't be an address.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
-            wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
+            target_places.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
         }
         let named = resolution.name(&places, job, warnings);
-        for (target, place) in targets.into_iter().zip(wanted) {
-            // The last frame is the function itself; those before it are inlined calls.
+        for (target, place) in targets.into_iter().zip(target_places) {
+            // The last frame is the function itself; those before it are inlined calls. Each one overwrites the one
+            // before, so that the function remains.
             for frame in named.frames(place) {
                 if let Some(name) = frame.name {
                     *target.owner = TargetOwner::Function(name.to_vec(), frame.offset);

@@ -92,7 +92,7 @@ impl<'a> SourceLines<'a> {
             FunctionCode::Bpf(id) => return self.add_bpf_lines(id, &mut listing.rows, &mut listing.files),
             FunctionCode::Unknown(_) => return,
         };
-        let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+        let mut file_numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
         for row in &mut listing.rows {
             let Some(instruction) = &row.instruction else { continue };
             // A line that the input states (callgrind) is preferred to the line in `origins`.
@@ -110,7 +110,7 @@ impl<'a> SourceLines<'a> {
             if line == 0 {
                 continue;
             }
-            let number = *numbers.entry(name).or_insert(listing.files.len());
+            let number = *file_numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.source_maps.source_text(name) {
                     // A source map names this file, so the only text to show is the source map's, if it has one. The
@@ -135,7 +135,7 @@ impl<'a> SourceLines<'a> {
     fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
         let Some(function) = self.code.bpf_function(id) else { return };
         let mut file_numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
-        // The texts of the lines of each of `files`, by line number.
+        // For each file in `files`, the texts of its lines, by line number.
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
         for row in rows {
             let Some(instruction) = &row.instruction else { continue };
@@ -182,12 +182,13 @@ fn find_lines(
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
     // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the range
-    // must come before the addresses: when it ends, `zip` stops without taking an address, which belongs to the next
-    // part.
+    // must come before the addresses: when the range ends, `zip` then stops without taking another address, which would
+    // belong to the next part.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {
         for (index, &begin) in (0..part.len()).zip(&mut addresses) {
+            // The first frame is the innermost one.
             origins.push(match part.get(index).next() {
                 Some(AddressFrame { file: Some(file), line, .. }) => {
                     CodeOrigin { begin, file: part.text(file).to_vec(), line }
@@ -230,10 +231,11 @@ impl Texts {
         let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
-            // One warning covers all files that are hidden for the same reason. It names the first one and says how
-            // many there are.
+            // One warning covers all files that are hidden for the same reason. It names the first file and says how
+            // many more there are.
             Some(Err(Unshown::Hidden(path, why))) => {
-                self.hidden.entry(why).or_insert((path, 0)).1 += 1;
+                let (_, count) = self.hidden.entry(why).or_insert((path, 0));
+                *count += 1;
                 None
             }
             Some(Err(Unshown::Unreadable(error))) => {
@@ -268,26 +270,29 @@ impl Texts {
 /// * files of this machine, if the recording was packed on another machine and so means the files of that machine.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
-    let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
+    let local_path = Path::new(OsStr::from_bytes(name)).to_owned();
+    // Where the recorded machine's file may be on this machine.
     let recorded = search.recorded_paths(name);
-    let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
-    // The door has the rules for opening files that a recording names. With `--force`, it also opens other users'
-    // files.
+    let mut paths = recorded.iter().chain([&local_path]).filter_map(|path| absolute(path).ok());
+    // `door` applies the rules for opening files that a recording names. With `--force`, it also opens other users'
+    // files. `look` returns a file's metadata.
     let door = Named::Recording.door(search.force);
     let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
     // True if the file wasn't found below a directory that the user gave for the recorded machine's files.
-    let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
-    if !search.trust_sources && search.is_packed && is_only_here {
+    let is_local = absolute(&local_path).is_ok_and(|local| local == path) && !recorded.contains(&path);
+    if !search.trust_sources && search.is_packed && is_local {
         return Some(Err(Unshown::Hidden(
             path,
             "the file is from this machine, but the recording was packed on another",
         )));
     }
+    // `TEXT`: a file of another user must be text.
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
         Err(error) => return Some(Err(Unshown::Unreadable(error))),
     };
-    if !search.trust_sources && rustix::process::geteuid().is_root() && !opened.is_everybodys {
+    let is_world_readable = opened.is_everybodys;
+    if !search.trust_sources && rustix::process::geteuid().is_root() && !is_world_readable {
         let why = "the file is not world-readable, and jitgraft, which runs as root, would reveal it";
         return Some(Err(Unshown::Hidden(path, why)));
     }
@@ -295,6 +300,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
+/// The kind of file that another user's file must be: text, which has no zero byte near its start.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };
 
 #[cfg(test)]

@@ -64,8 +64,9 @@ const PAINTS: [(Category, char, [u32; 2]); 16] = [
 
 /// The letter and the two colors of a kind of code in [`PAINTS`].
 fn paint(category: Category) -> (char, [u32; 2]) {
-    let row = PAINTS.iter().find(|(of, ..)| *of == category).unwrap_or(&PAINTS[PAINTS.len() - 1]);
-    (row.1, row.2)
+    let (_, letter, colors) =
+        PAINTS.iter().find(|(painted, ..)| *painted == category).unwrap_or(&PAINTS[PAINTS.len() - 1]);
+    (*letter, *colors)
 }
 
 impl Swatch {
@@ -108,8 +109,8 @@ impl Swatch {
             Self::Change(step) => {
                 let [light, dark] =
                     if step < 0 { split_rgb(0x5b_9f_e0, 0x2f_78_c4) } else { split_rgb(0xe8_81_5f, 0xc4_53_2a) };
-                let part = f64::from(step.unsigned_abs()) / f64::from(STEPS);
-                [mix([0xec; 3], light, part), mix([0x40, 0x43, 0x47], dark, part)]
+                let share = f64::from(step.unsigned_abs()) / f64::from(STEPS);
+                [mix([0xec; 3], light, share), mix([0x40, 0x43, 0x47], dark, share)]
             }
         }
     }

@@ -70,10 +70,14 @@ struct Lane {
 }
 
 impl Lane {
+    /// True if no jump of the lane has a row in common with this one.
     fn is_free(&self, jump: Jump) -> bool {
         let (top, bottom) = jump.span();
-        let before = self.jumps.range(..=bottom).next_back();
-        before.is_none_or(|(_, before)| before.span().1 < top)
+        // Of the jumps that start at or above `bottom`, the last one reaches lowest, because jumps don't overlap.
+        match self.jumps.range(..=bottom).next_back() {
+            Some((_, last)) => last.span().1 < top,
+            None => true,
+        }
     }
 
     fn add(&mut self, jump: Jump) {
@@ -88,6 +92,7 @@ fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
     for row in grid.iter_mut().take(bottom).skip(top + 1) {
         row[column] = if row[column] == '─' { '┼' } else { '│' };
     }
+    // In the first and the last row of the jump, draw a corner and a line from it to the code.
     for (index, corner) in [(top, '╭'), (bottom, '╰')] {
         let Some(row) = grid.get_mut(index) else { continue };
         row[column] = corner;

@@ -53,8 +53,8 @@ fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: 
     Ok(())
 }
 
-/// The numbers of the lines to show, ascending: those with costs, and up to `context` lines of the file before and
-/// after each. If `context` is `None`, all lines from the first to the last one with costs.
+/// The numbers of the lines to show, ascending: those with costs (`hot`, also ascending), and up to `context` lines of
+/// the file before and after each. If `context` is `None`, all lines from the first to the last one with costs.
 fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
     let mut shown: Vec<u32> = Vec::new();
     for line in hot {

@@ -37,9 +37,9 @@ impl Sheet<'_> {
         self.write_line(String::new())?;
         self.write_row(Row::default().with(format!("{}. {}", index + 1, printable(&listing.name)), Paint::Title))?;
         if listing.versions.len() > 1 {
-            let codes = listing.versions.len();
+            let count = listing.versions.len();
             self.write_line(format!(
-                "   {codes} compiled versions merged · {}",
+                "   {count} compiled versions merged · {}",
                 self.shares(&listing.costs).join(" · ")
             ))?;
         }
@@ -112,7 +112,7 @@ impl Sheet<'_> {
 }
 
 impl Sheet<'_> {
-    /// Writes the events, then the functions by name with the cost of each version.
+    /// Writes the events, then a table of the listed functions with their costs.
     fn write_summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
             let total = amount(event.total.weight, &event.unit);
@@ -135,7 +135,7 @@ impl Sheet<'_> {
         let width = self.cost_width() + 1;
         let heads: String =
             self.annotation.events.iter().map(|event| format!("{:>width$} ", short(&event.name, width))).collect();
-        self.write_row(Row::default().with(format!("{heads} parts  function"), Paint::Dim))?;
+        self.write_row(Row::default().with(format!("{heads}ranges  function"), Paint::Dim))?;
         for name in &self.annotation.names {
             self.write_name(name)?;
         }

@@ -27,6 +27,7 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let last_offset = rows.last().and_then(|row| row.instruction.as_ref()).map_or(0, |last| last.offset);
     // The width of the column with addresses: that of the last address.
     let digits = format!("{:x}", addr.wrapping_add(last_offset)).len();
+    // The index of the row after the last one that was written.
     let mut next = 0;
     let mut source_before = None;
     for ((&index, arrows), instruction) in shown.iter().zip(&arrows).zip(&instructions) {
@@ -69,6 +70,7 @@ fn write_gap(sheet: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
 fn shown(rows: &[listing::Row], context: Option<usize>) -> Vec<usize> {
     let Some(context) = context else { return (0..rows.len()).collect() };
     let mut shown = Vec::new();
+    // The first row that isn't in `shown` yet.
     let mut next = 0;
     for (index, row) in rows.iter().enumerate() {
         if row.costs.is_none() {

@@ -87,8 +87,10 @@ impl Amounts {
 /// on the page. `units` has each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     // 0.9995 and not 1: an amount that would be rounded up to 1000 of the smaller unit is shown as 1.00 of this one.
-    let (size, unit) =
-        units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
+    let largest_fitting = units.iter().find(|(size, _)| amount / size >= 0.9995);
+    // An amount that is less than 1 of the smallest unit is shown in this unit, unless it is 0.
+    let smallest = units.last().filter(|_| amount > 0.0);
+    let (size, unit) = largest_fitting.or(smallest)?;
     let number = amount / size;
     // Two decimals for numbers below 10, one below 100, none above, and none in units of one nanosecond or byte.
     let digits = if *size > 1.0 { [9.995, 99.95].iter().filter(|&&limit| number < limit).count() } else { 0 };

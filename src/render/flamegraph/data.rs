@@ -1,7 +1,7 @@
 //! What a picture's script reads from the SVG file: the same boxes as in the static picture, as numbers.
 //!
 //! The element `facts` has JSON ([`facts`]), the element `names` the names of the boxes, one per line. The boxes are in
-//! the attribute `data-b` of the groups in `boxes`, separated by blanks. A box is written as
+//! the attribute `data-b` of the groups in `boxes`, separated by spaces. A box is written as
 //!
 //! ```text
 //! row,start,width,name,color[,own[,shares[,before]]]
@@ -73,52 +73,52 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     })
 }
 
-/// Writes boxes as the text of the attribute `data-b`, separated by blanks. The fields of a box are separated by
+/// Writes boxes as the text of the attribute `data-b`, separated by spaces. The fields of a box are separated by
 /// commas: row, start, width, name, color, and optional details. Amounts are divided by `unit`.
 pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
     let mut previous = 0;
-    for (index, one) in boxes.iter().enumerate() {
+    for (index, page_box) in boxes.iter().enumerate() {
         if index > 0 {
             out.push(b' ');
         }
-        push_decimal(one.row.into(), out);
+        push_decimal(page_box.row.into(), out);
         out.push(b',');
         // The script gets the difference to the previous start. In a chart it can be negative, because each thread
         // starts at the left again.
-        let start = one.start / unit;
+        let start = page_box.start / unit;
         if start < previous {
             out.push(b'-');
         }
         push_decimal(start.abs_diff(previous), out);
         previous = start;
         out.push(b',');
-        push_decimal((one.end - one.start) / unit, out);
+        push_decimal((page_box.end - page_box.start) / unit, out);
         out.push(b',');
-        push_decimal(one.name.into(), out);
+        push_decimal(page_box.name.into(), out);
         out.push(b',');
-        Color::new(drawing, one).write(out);
-        write_details(one, unit, out);
+        Color::new(drawing, page_box).write(out);
+        write_details(page_box, unit, out);
     }
 }
 
 /// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile. A
 /// field that is unknown is left empty or, if no known field follows, left out with its comma.
-fn write_details(one: &PageBox, unit: u64, out: &mut Vec<u8>) {
-    let (has_shares, has_before) = (!one.shares.is_empty(), one.before.is_some());
-    if one.own.is_some() || has_shares || has_before {
+fn write_details(page_box: &PageBox, unit: u64, out: &mut Vec<u8>) {
+    let (has_shares, has_before) = (!page_box.shares.is_empty(), page_box.before.is_some());
+    if page_box.own.is_some() || has_shares || has_before {
         out.push(b',');
     }
-    if let Some(own) = one.own {
+    if let Some(own) = page_box.own {
         push_decimal(own / unit, out);
     }
     if has_shares || has_before {
         out.push(b',');
     }
-    for (swatch, weight) in &one.shares {
+    for (swatch, weight) in &page_box.shares {
         out.push(swatch.letter() as u8);
         push_decimal(weight / unit, out);
     }
-    if let Some(before) = one.before {
+    if let Some(before) = page_box.before {
         out.push(b',');
         push_decimal(before.amount / unit, out);
         if before.is_noise {
@@ -138,9 +138,9 @@ pub(super) struct Color {
 impl Color {
     /// The color of a box. Functions of the same kind of code get different shades by their names, except in a
     /// difference, where the color shows the change.
-    pub(super) fn new(drawing: &Drawing, one: &PageBox) -> Self {
-        let shade = if one.before.is_some() { 0 } else { shade(drawing.name(one)) };
-        Self { letter: one.swatch.letter(), shade }
+    pub(super) fn new(drawing: &Drawing, page_box: &PageBox) -> Self {
+        let shade = if page_box.before.is_some() { 0 } else { shade(drawing.name(page_box)) };
+        Self { letter: page_box.swatch.letter(), shade }
     }
 
     pub(super) fn write(self, out: &mut Vec<u8>) {

@@ -29,6 +29,7 @@ fn scale(number: f64, digits: usize) -> Option<u64> {
     // The fast algorithm takes numbers from 2^-20 up to 2^30. A negative number is outside of this range, because its
     // sign bit, which is above the exponent, counts as a part of the exponent here.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
+        // All bits of the number 0 are 0.
         return if bits == 0 { Some(0) } else { None };
     }
     // The number is `mantissa` × 2^-`shift`. Its product with the power of ten is exact in 128 bits, so the bits below

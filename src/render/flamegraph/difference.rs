@@ -107,14 +107,14 @@ impl Drawing {
                 Evidence::Exact | Evidence::Nothing => amount_before != amount,
             };
             let is_noise = comparison.evidence == Evidence::Samples && !is_change;
-            let step = if is_change { step(amount_before, amount) } else { 0 };
+            let color_step = if is_change { step(amount_before, amount) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
                 own: own_of_box(&placed, new.tree.self_weight(placed.node), look),
                 name: names.number_of(&new.tree, &placed, &starts),
-                swatch: Swatch::Change(if look.negate { -step } else { step }),
+                swatch: Swatch::Change(if look.negate { -color_step } else { color_step }),
                 // Trees of differences merge tiers, so there are no shares.
                 shares: Vec::new(),
                 before: Some(Before { amount: amount_before, is_noise }),
@@ -154,12 +154,13 @@ fn scaled(amount: u64, scale: f64) -> u64 {
 /// change, because it never returns 0, which means "no change".
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
-    let part = (after - before) / after.max(before).max(1.0);
-    let steps = (part.abs() * f64::from(STEPS)).ceil().max(1.0);
-    if part < 0.0 { -(steps as i8) } else { steps as i8 }
+    // From -1 (all gone) to 1 (all new).
+    let relative_change = (after - before) / after.max(before).max(1.0);
+    let steps = (relative_change.abs() * f64::from(STEPS)).ceil().max(1.0);
+    if relative_change < 0.0 { -(steps as i8) } else { steps as i8 }
 }
 
-/// Formats the relative change from `before` to `after` as the continuation of a text, for example `, +12.3%`.
+/// Formats the relative change from `before` (not 0) to `after` as the continuation of a text, for example `, +12.3%`.
 fn change(before: u64, after: u64) -> String {
     let change = 100.0 * (after as f64 - before as f64) / before as f64;
     let sign = if change < 0.0 { '−' } else { '+' };
@@ -193,16 +194,17 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight of calls that occur only in the earlier profile. A call that is below another one of these isn't added,
-/// because the total weight of the outer one includes it.
+/// The weight of calls that occur only in the earlier profile, whose call tree is `before`. `old_nodes` has the nodes
+/// of this tree that also occur in the later one. If a call is below another one that no longer occurs, it isn't added,
+/// because the total weight of the outer call includes it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
-    let mut kept = vec![false; before.node_count()];
+    let mut still_occurs = vec![false; before.node_count()];
     for node in old_nodes.iter().flatten() {
-        kept[*node as usize] = true;
+        still_occurs[*node as usize] = true;
     }
     let mut gone = 0;
     for (node, _) in before.labeled_nodes() {
-        if !kept[node as usize] && kept[before.parent_node(node) as usize] {
+        if !still_occurs[node as usize] && still_occurs[before.parent_node(node) as usize] {
             gone += before.total_weight(node);
         }
     }
@@ -213,6 +215,7 @@ fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
 fn replace_hex(name: &str) -> String {
     let mut parts = name.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();
+    // Each further part begins with the digits that followed a `0x`.
     for part in parts {
         text += "0x…";
         text += part.trim_start_matches(|c: char| c.is_ascii_hexdigit());

@@ -98,13 +98,17 @@ impl NameTable {
     /// Composes the name to show for a box, adds it to the table if it is new, and returns its number there. The root,
     /// which has no label, is called "all". If the label's name belongs to several functions, the location where its
     /// function starts is appended; `starts` has these locations by label. If the box stands for several unnamed frames
-    /// in a row, how many they are is appended instead.
+    /// in a row, their number is appended instead.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
+        // How many frames in a row the box stands for, which is 1 for most boxes. If it differs from stack to stack,
+        // the maximum.
         let frames = tree.longest_run(placed.node);
+        if frames > 1 {
+            return self.number(&format!("{name} (up to {} frames)", grouped(frames.into())));
+        }
         match &starts[label as usize] {
-            _ if frames > 1 => self.number(&format!("{name} (up to {} frames)", grouped(frames.into()))),
             Some(start) => self.number(&format!("{name} ({start})")),
             None => self.number(name),
         }
@@ -166,11 +170,13 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
-        *sum = sum.saturating_add(if reversed { 0 } else { tree.self_weight(node) });
+        if !reversed {
+            *sum = sum.saturating_add(tree.self_weight(node));
+        }
     }
     if reversed {
-        // In reversed stacks, the first frame is the innermost one. The whole weight of a stack is self weight of this
-        // frame.
+        // Reversed stacks start with their innermost frame, so the tree's outermost nodes are the functions that ran.
+        // The whole weight of a stack is self weight of this function.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
             *sum = sum.saturating_add(tree.total_weight(node));
@@ -178,9 +184,9 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     }
     let mut by_category: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
-        if let Some((category, sum)) = tree.category(label).zip(sum) {
+        if let (Some(category), Some(weight)) = (tree.category(label), sum) {
             let category_sum = by_category.entry(category).or_default();
-            *category_sum = category_sum.saturating_add(sum);
+            *category_sum = category_sum.saturating_add(weight);
         }
     }
     by_category
@@ -335,6 +341,7 @@ impl Drawing {
                 let from_left = PageBox::from_left(row + chart_box.depth, chart_box.end, name, swatch);
                 drawing.boxes.push(PageBox { start: chart_box.start, ..from_left });
             }
+            // The next lane starts after the deepest row of this one.
             row += lane.boxes.iter().map(|chart_box| chart_box.depth + 1).max().unwrap_or(0);
         }
         drawing.legend = drawing.plain_legend();
@@ -366,7 +373,7 @@ impl Drawing {
 
     /// True if a box has this color.
     fn has(&self, swatch: Swatch) -> bool {
-        self.boxes.iter().any(|one| one.swatch == swatch)
+        self.boxes.iter().any(|page_box| page_box.swatch == swatch)
     }
 
     /// A drawing with title and units only. The caller adds boxes, facts, legend and totals.
@@ -389,27 +396,27 @@ impl Drawing {
     /// Adds the names, and counts the rows of boxes. Fails if there are no boxes.
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
-        self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
+        self.rows = self.boxes.iter().map(|page_box| page_box.row + 1).max().unwrap_or(0);
         if self.total == 0 || self.rows == 0 { Err(no_samples(None)) } else { Ok(self) }
     }
 
     /// The name of a box.
-    pub(super) fn name(&self, one: &PageBox) -> &str {
-        &self.names[one.name as usize]
+    pub(super) fn name(&self, page_box: &PageBox) -> &str {
+        &self.names[page_box.name as usize]
     }
 
     /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. For
     /// example, if all samples have the same period, the page's amounts become numbers of samples, which are shorter.
     pub(super) fn common_unit(&self) -> u64 {
         let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
-        for one in &self.boxes {
+        for page_box in &self.boxes {
             if unit == 1 {
                 break;
             }
-            let own = one.own.unwrap_or(0);
-            let before = one.before.map_or(0, |before| before.amount);
-            let shares = one.shares.iter().map(|(_, weight)| *weight);
-            for amount in [one.start, one.end, own, before].into_iter().chain(shares) {
+            let own = page_box.own.unwrap_or(0);
+            let before = page_box.before.map_or(0, |before| before.amount);
+            let shares = page_box.shares.iter().map(|(_, weight)| *weight);
+            for amount in [page_box.start, page_box.end, own, before].into_iter().chain(shares) {
                 unit = greatest_common_divisor(unit, amount);
             }
         }

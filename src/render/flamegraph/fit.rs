@@ -33,38 +33,41 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
     }
     if cut == Cut::Begin {
         // One of the `room` letters is the `…`.
-        let kept = name.char_indices().nth(letters - (room - 1)).map_or("", |(at, _)| &name[at..]);
-        return Some(Cow::Owned(format!("…{kept}")));
+        let end = name.char_indices().nth(letters - (room - 1)).map_or("", |(offset, _)| &name[offset..]);
+        return Some(Cow::Owned(format!("…{end}")));
     }
     let mut shortest = name;
-    for at in offsets_of_parts(name, dots_qualify) {
-        shortest = &name[at..];
+    for offset in offsets_of_parts(name, dots_qualify) {
+        shortest = &name[offset..];
         if shortest.chars().count() <= room {
             return Some(Cow::Borrowed(shortest));
         }
     }
-    let kept = shortest.char_indices().nth(room - 1).map_or(shortest, |(at, _)| &shortest[..at]);
-    Some(Cow::Owned(format!("{kept}…")))
+    // Even without qualifiers, the name is too long, so replace its end.
+    let start = shortest.char_indices().nth(room - 1).map_or(shortest, |(offset, _)| &shortest[..offset]);
+    Some(Cow::Owned(format!("{start}…")))
 }
 
 /// The offsets at which the parts of a qualified name start: after each `::` and, if `dots_qualify`, after each `.`.
-/// Text in brackets has no parts. The function's name ends at the first blank outside of brackets, so the search does,
-/// too.
+/// Text in brackets isn't divided. The search stops at the first space outside of brackets, where the function's name
+/// ends.
 fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     let bytes = name.as_bytes();
+    // The number of open brackets.
     let mut depth = 0usize;
-    let mut found = Vec::new();
-    for (at, &byte) in bytes.iter().enumerate() {
+    let mut offsets = Vec::new();
+    for (index, &byte) in bytes.iter().enumerate() {
+        let ends_double_colon = byte == b':' && index > 0 && bytes[index - 1] == b':';
         match byte {
             b'<' | b'(' | b'[' | b'{' => depth += 1,
             b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b' ' if depth == 0 => break,
-            b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' && at + 1 < bytes.len() => found.push(at + 1),
-            b'.' if depth == 0 && dots_qualify && separates_names(bytes, at) => found.push(at + 1),
+            b':' if depth == 0 && ends_double_colon && index + 1 < bytes.len() => offsets.push(index + 1),
+            b'.' if depth == 0 && dots_qualify && separates_names(bytes, index) => offsets.push(index + 1),
             _ => {}
         }
     }
-    found
+    offsets
 }
 
 /// True if the dot at index `dot` of a qualified name separates two names. A dot at either end doesn't, and neither do

@@ -33,6 +33,7 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
     };
     let mut lines = Vec::new();
     if look.flame_chart {
+        // One line for each sample, in order of time. Consecutive samples with equal stacks share a line.
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
         // inferno expects the lines of a flame chart in reverse order of time.
         lines.reverse();
@@ -90,9 +91,9 @@ fn append_lines(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
 /// A line of folded stacks. If a stack ends with a space and a number, inferno would take the number for a second
 /// weight, so the space becomes a no-break space.
 fn line(stack: &str, weight: u64) -> String {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let stack = match stack.rsplit_once(' ') {
-        Some((name, last)) if number(last) => Cow::Owned(format!("{name}\u{a0}{last}")),
+        Some((name, last)) if is_number(last) => Cow::Owned(format!("{name}\u{a0}{last}")),
         _ => Cow::Borrowed(stack),
     };
     format!("{stack} {weight}")
@@ -124,12 +125,13 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
 
 /// Makes all names of a folded stack printable, and shortens very long ones.
 fn readable_line(line: &str) -> Cow<'_, str> {
-    match printable(line.as_bytes()) {
-        line if line.len() > LONGEST => {
-            Cow::Owned(line.split(';').map(|name| readable(name.as_bytes())).collect::<Vec<_>>().join(";"))
-        }
-        line => line,
+    let line = printable(line.as_bytes());
+    // `LONGEST` is the maximum length of a name. In a line that isn't longer, no name is too long.
+    if line.len() <= LONGEST {
+        return line;
     }
+    let names: Vec<_> = line.split(';').map(|name| readable(name.as_bytes())).collect();
+    Cow::Owned(names.join(";"))
 }
 
 /// Converts our options to inferno's. For most of those that the user didn't give, inferno's defaults stay.

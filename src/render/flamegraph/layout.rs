@@ -89,14 +89,14 @@ impl Layout {
     }
 
     /// The upper edge of a box.
-    pub(super) fn top_of(&self, one: &PageBox) -> f64 {
-        let rows_above = if self.inverted { one.row } else { self.rows - 1 - one.row };
+    pub(super) fn top_of(&self, page_box: &PageBox) -> f64 {
+        let rows_above = if self.inverted { page_box.row } else { self.rows - 1 - page_box.row };
         self.top + self.row * f64::from(rows_above)
     }
 
-    pub(super) fn extent(&self, one: &PageBox) -> Extent {
-        let start = one.start as f64 * self.scale;
-        let end = one.end as f64 * self.scale;
+    pub(super) fn extent(&self, page_box: &PageBox) -> Extent {
+        let start = page_box.start as f64 * self.scale;
+        let end = page_box.end as f64 * self.scale;
         Extent { left: MARGIN + start, width: end - start }
     }
 

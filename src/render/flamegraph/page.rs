@@ -115,7 +115,7 @@ impl Picture {
             head += &format!("<metadata id=\"names\">{}</metadata>\n", escape(&self.drawing.names.join("\n")));
         }
         head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
-        // Letters of the title are about a quarter wider than the letters in boxes, for which `letter` is.
+        // `layout.letter` is the width of a letter in a box. Letters of the title are about a quarter wider.
         let room = ((width - 2.0 * MARGIN) / (self.layout.letter * 1.25)) as usize;
         let short_title = shorten(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
         head += &text_element("title", MARGIN, title_baseline(), &short_title);
@@ -143,9 +143,9 @@ impl Picture {
     /// The colors that occur in the legend, in boxes and in their tiers, without duplicates.
     fn swatches(&self) -> Vec<Swatch> {
         let mut swatches: Vec<Swatch> = self.drawing.legend.iter().map(|(swatch, _)| *swatch).collect();
-        for one in &self.drawing.boxes {
-            swatches.push(one.swatch);
-            swatches.extend(one.shares.iter().map(|(swatch, _)| *swatch));
+        for page_box in &self.drawing.boxes {
+            swatches.push(page_box.swatch);
+            swatches.extend(page_box.shares.iter().map(|(swatch, _)| *swatch));
         }
         swatches.sort_unstable();
         swatches.dedup();
@@ -195,7 +195,8 @@ impl Picture {
         axis
     }
 
-    /// The SVG text for a piece of the picture. Without a script, each box is an element of its own with a tooltip.
+    /// The SVG text for a piece of the picture. With a script, it has the boxes as data for the script, as paths and as
+    /// labels. Without a script, each box is an element of its own with a tooltip.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let boxes = piece.0;
         let mut out = Vec::with_capacity(PIECE * 64);
@@ -204,13 +205,13 @@ impl Picture {
             data::write_boxes(&self.drawing, boxes, self.unit, &mut out);
             out.extend_from_slice(b"\">\n");
             self.write_paths(boxes, &mut out);
-            for one in boxes {
-                self.write_label(one, &mut out);
+            for page_box in boxes {
+                self.write_label(page_box, &mut out);
             }
         } else {
             out.extend_from_slice(b"<g>\n");
-            for one in boxes {
-                self.write_with_tooltip(one, &mut out);
+            for page_box in boxes {
+                self.write_with_tooltip(page_box, &mut out);
             }
         }
         out.extend_from_slice(b"</g>\n");
@@ -222,10 +223,10 @@ impl Picture {
     fn write_paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
-        for one in boxes.iter().filter(|one| one.swatch != Swatch::Lane) {
-            let path = by_color.entry(Color::new(&self.drawing, one)).or_default();
-            self.add_bar(one, path);
-            self.add_stripes(one, &mut stripes);
+        for page_box in boxes.iter().filter(|page_box| page_box.swatch != Swatch::Lane) {
+            let path = by_color.entry(Color::new(&self.drawing, page_box)).or_default();
+            self.add_bar(page_box, path);
+            self.add_stripes(page_box, &mut stripes);
         }
         for (color, path) in by_color {
             open_colored(b"<path", color, out);
@@ -242,46 +243,48 @@ impl Picture {
 
     /// Adds to a path a stroke that is as long and as thick as the box. There is a gap to the next box, unless this box
     /// is narrow.
-    fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
-        let Extent { left, width } = self.layout.extent(one);
+    fn add_bar(&self, page_box: &PageBox, path: &mut Vec<u8>) {
+        let Extent { left, width } = self.layout.extent(page_box);
         let width = if width > NARROW { width - GAP } else { width };
         // A box this narrow becomes visible only after zooming in. Then the script draws it from the data.
         if width < INVISIBLE {
             return;
         }
-        add_stroke(path, left, self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0, width);
+        // A box is 1 pixel lower than its row, because of the gap to the next row.
+        let middle = self.layout.top_of(page_box) + (self.layout.row - 1.0) / 2.0;
+        add_stroke(path, left, middle, width);
     }
 
     /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has one path
     /// per tier's letter. Does nothing if the box has no shares or is too narrow.
-    fn add_stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
-        let Extent { mut left, width } = self.layout.extent(one);
-        if one.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {
+    fn add_stripes(&self, page_box: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
+        let Extent { mut left, width } = self.layout.extent(page_box);
+        if page_box.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {
             return;
         }
-        let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
-        for (swatch, weight) in &one.shares {
+        let sum: f64 = page_box.shares.iter().map(|&(_, weight)| weight as f64).sum();
+        for (swatch, weight) in &page_box.shares {
             // The stripes are as wide as the bar, without the gap to the next box.
-            let share = (width - GAP) * *weight as f64 / all;
+            let stripe_width = (width - GAP) * *weight as f64 / sum;
             // The middle of a stripe, which is 3 pixels high. Its lower edge is that of the box, 1 pixel above the next
             // row.
-            let y = self.layout.top_of(one) + self.layout.row - 2.5;
-            add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
-            left += share;
+            let y = self.layout.top_of(page_box) + self.layout.row - 2.5;
+            add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, stripe_width);
+            left += stripe_width;
         }
     }
 
     /// Writes the name of a box, if there is room for it.
-    fn write_label(&self, one: &PageBox, out: &mut Vec<u8>) {
-        let Extent { left, width } = self.layout.extent(one);
+    fn write_label(&self, page_box: &PageBox, out: &mut Vec<u8>) {
+        let Extent { left, width } = self.layout.extent(page_box);
         // A dot separates packages in the names of JIT code. In other names, such as `foo.cold`, it doesn't.
-        let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
+        let dots_qualify = matches!(page_box.swatch, Swatch::Code(Category::Jit(_)));
         // The text begins 3 pixels from the left edge (see below), and 1 pixel stays free on the right.
         let room = ((width - 4.0) / self.layout.letter).max(0.0) as usize;
-        let Some(text) = shorten(self.drawing.name(one), room, dots_qualify, self.cut) else { return };
+        let Some(text) = shorten(self.drawing.name(page_box), room, dots_qualify, self.cut) else { return };
         // Places the baseline a third of the font's size below the row's middle, which centers the text.
-        let baseline = self.layout.top_of(one) + self.layout.row / 2.0 + self.layout.font * 0.33;
-        open_colored(b"<text", Color::new(&self.drawing, one), out);
+        let baseline = self.layout.top_of(page_box) + self.layout.row / 2.0 + self.layout.font * 0.33;
+        open_colored(b"<text", Color::new(&self.drawing, page_box), out);
         out.extend_from_slice(b" x=\"");
         push_fixed(out, left + 3.0, 1);
         out.extend_from_slice(b"\" y=\"");
@@ -292,29 +295,31 @@ impl Picture {
     }
 
     /// Writes a box with a tooltip that shows its name, for pictures without the script.
-    fn write_with_tooltip(&self, one: &PageBox, out: &mut Vec<u8>) {
+    fn write_with_tooltip(&self, page_box: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
-        out.extend_from_slice(escape(&self.tooltip(one)).as_bytes());
+        out.extend_from_slice(escape(&self.tooltip(page_box)).as_bytes());
         out.extend_from_slice(b"</title>");
         // The box of a lane has no color: it only shows the name of a chart's thread.
-        if one.swatch != Swatch::Lane {
-            open_colored(b"<path", Color::new(&self.drawing, one), out);
+        if page_box.swatch != Swatch::Lane {
+            open_colored(b"<path", Color::new(&self.drawing, page_box), out);
             out.extend_from_slice(b" d=\"");
-            self.add_bar(one, out);
+            self.add_bar(page_box, out);
             out.extend_from_slice(b"\"/>");
         }
-        self.write_label(one, out);
+        self.write_label(page_box, out);
         out.extend_from_slice(b"</g>\n");
     }
 
     /// The tooltip of a box, such as `name: 7.0 ms, 12.34%; self 1.5 ms, 2.64%`.
-    fn tooltip(&self, one: &PageBox) -> String {
-        let mut tooltip = format!("{}: {}", self.drawing.name(one), self.amount_with_share(one.end - one.start));
-        if let Some(own) = one.own {
+    fn tooltip(&self, page_box: &PageBox) -> String {
+        let name = self.drawing.name(page_box);
+        let mut tooltip = format!("{name}: {}", self.amount_with_share(page_box.end - page_box.start));
+        if let Some(own) = page_box.own {
             tooltip += &format!("; self {}", self.amount_with_share(own));
         }
+        // The box named `TRUNCATED` stands for the missing callers of truncated stacks. Say why they are missing.
         if let Some(truncation) = &self.drawing.truncation
-            && self.drawing.name(one).as_bytes() == TRUNCATED
+            && name.as_bytes() == TRUNCATED
         {
             tooltip += &format!("; {truncation}");
         }
@@ -349,10 +354,10 @@ fn text_element(class: &str, x: f64, y: f64, text: &str) -> String {
     format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>\n", escape(text))
 }
 
-/// Escapes a text for XML.
+/// Escapes a text for XML, and removes the characters that XML forbids.
 fn escape(text: &str) -> String {
-    // XML forbids some characters even if they are escaped. Names have none of them, but titles may: they are as the
-    // user typed them.
+    // XML forbids some characters even if they are escaped. Names have none of them, but titles may, because users type
+    // titles.
     escape_markup(text.chars().filter(|letter| match letter {
         '\n' => true,
         '\u{fffe}' | '\u{ffff}' => false,

@@ -59,8 +59,8 @@ impl Section {
         list: impl Iterator<Item = Value>,
     ) -> Self {
         let mut text = "[".to_owned();
-        for (at, value) in list.enumerate() {
-            text.push_str(if at > 0 { "," } else { "" });
+        for (index, value) in list.enumerate() {
+            text.push_str(if index > 0 { "," } else { "" });
             text.push_str(&text_of(value));
         }
         let fields = json.into_iter().map(|(name, value)| (name, text_of(value)));
@@ -165,6 +165,7 @@ pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     for (_, column) in columns() {
         block.write_all(&column.bytes)?;
     }
+    // First finish the compressed data, then the base64 text.
     block.finish()?.finish()?;
     Ok(())
 }

@@ -111,7 +111,8 @@ impl<'p> PageRows<'p> {
         let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
         let samples = &self.samples[event];
         // There are either sums or single samples, so one of the two iterators is empty.
-        let single = samples.order.iter().filter(|_| self.sums.is_none()).map(|at| samples.row(*at, self.clock));
+        let indices = samples.order.iter().filter(|_| self.sums.is_none());
+        let single = indices.map(|index| samples.row(*index, self.clock));
         sums.into_iter().flatten().chain(single)
     }
 }
@@ -129,7 +130,8 @@ impl<'p> EventRows<'p> {
     fn new(series: &'p Series, instructions: &'p [u32], numbers: &'p PageNumbers) -> Self {
         let rows = &series.rows[..];
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&at| (rows[at].time.is_none(), rows[at].time));
+        // Rows without a time come last.
+        order.sort_by_key(|&index| (rows[index].time.is_none(), rows[index].time));
         Self { rows, instructions, numbers, order }
     }
 
@@ -155,7 +157,8 @@ impl<'p> EventRows<'p> {
         }
     }
 
-    /// The number of rows that [`EventRows::sum`] would return with this clock.
+    /// The number of rows that [`EventRows::sum`] would return with this clock. As for that function,
+    /// [`EventRows::sort_by_stack`] must have been called.
     fn count(&self, clock: PageClock) -> usize {
         let key = |index: &usize| self.row(*index, Some(clock)).key();
         self.order.chunk_by(|one, next| key(one) == key(next)).count()
@@ -166,7 +169,7 @@ impl<'p> EventRows<'p> {
     /// called, so that rows to be summed are neighbors.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
-        for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {
+        for row in self.order.iter().map(|index| self.row(*index, Some(clock))) {
             match sums.last_mut() {
                 Some(sum) if sum.key() == row.key() => {
                     sum.weight = sum.weight.saturating_add(row.weight);
@@ -204,6 +207,7 @@ impl PageClock {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();
+        // Only units shorter than the whole time.
         let units = &units[..units.partition_point(|unit| *unit < whole)];
         // The longer the unit, the fewer rows are left, so a binary search finds the first unit that is long enough.
         let shortest = units.partition_point(|unit| {

@@ -169,15 +169,15 @@ struct PageFunction {
 fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
-    // Frames of the same function in the same module belong to one group. `grouping` numbers these groups (frame
-    // parts).
+    // Frames of the same function in the same module belong to one group. `grouping` numbers the groups; it calls these
+    // numbers frame parts.
     let mut places = vec![None; grouping.frame_parts()];
     for group in groups.into_iter().flatten() {
-        if let Some(part) = group.frame {
-            places[part as usize] = group.place;
+        if let Some(number) = group.frame {
+            places[number as usize] = group.place;
         }
     }
-    grouping.frame_part_ids().iter().map(|part| places[*part as usize]).collect()
+    grouping.frame_part_ids().iter().map(|number| places[*number as usize]).collect()
 }
 
 impl<'p> PageTables<'p> {
@@ -185,11 +185,11 @@ impl<'p> PageTables<'p> {
     /// the profile's frames, stacks and tracks the number that it has in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first_new = self.functions.len();
-        let are_known = Category::are_known(profile);
-        let functions: Vec<u32> = profile
-            .frames()
-            .map(|(_, frame)| self.function(profile, frame, Category::for_table(frame, are_known)))
-            .collect();
+        let categories_known = Category::are_known(profile);
+        let mut functions: Vec<u32> = Vec::new();
+        for (_, frame) in profile.frames() {
+            functions.push(self.function(profile, frame, Category::for_table(frame, categories_known)));
+        }
         self.find_places(profile, &functions, first_new);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
@@ -232,7 +232,7 @@ impl<'p> PageTables<'p> {
     }
 
     /// Sets the file and line to show for the functions of a profile. `functions` has the function of each frame.
-    /// Functions with numbers below `first_new` belong to a profile that was added before, and keep theirs.
+    /// Functions with numbers below `first_new` belong to a profile that was added before, and keep what they have.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first_new: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(find_frame_places(profile)).zip(profile.frames()) {
             // If the input states calls, show the function's start, as `report` does: such inputs state costs by line,
@@ -422,9 +422,10 @@ fn length_of(nanos: u64) -> String {
     format!("{} {name}", nanos / size)
 }
 
-/// The word that the page uses for the rows of a profile, such as samples.
+/// The word that the page uses for a row of a profile: `sample`, `call` or `cost`.
 fn counted_rows(profile: &Profile) -> &'static str {
     match profile.series.first().and_then(|series| row_word(profile, series)) {
+        // The rows are exact costs of recorded calls, or there are no events.
         None => "cost",
         Some("span") => "call",
         Some(word) => word,

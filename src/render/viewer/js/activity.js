@@ -7,7 +7,8 @@
 
 import { hashOfName, warmLetter } from "./shades.js";
 
-/** In nanoseconds. If the unit of time is longer, each row is the sum of many samples. */
+/** The longest unit of time, in nanoseconds, for which each row is a single sample. If the unit is longer, a row is the
+ * sum of many samples. */
 const SINGLE_UNIT = 1000;
 
 /** Which time the rows of an event stand for: the time before them (−1), the time after their start (1), or only the
@@ -21,11 +22,12 @@ export function reachOf(profile, event, weight) {
  * Sorts rows by track. The rows of track t are `row[start[t]]` up to but not including `row[start[t + 1]]`, by time.
  */
 export function rowsByTrack(rows, tracks) {
+  // A counting sort: count the rows of each track, add up where the rows of each track start, then fill in the rows.
   const start = new Uint32Array(tracks + 1), row = new Uint32Array(rows.length);
-  for (let at = 0; at < rows.length; at++) start[rows.track[at] + 1]++;
+  for (let number = 0; number < rows.length; number++) start[rows.track[number] + 1]++;
   for (let track = 0; track < tracks; track++) start[track + 1] += start[track];
   const next = start.slice();
-  for (let at = 0; at < rows.length; at++) row[next[rows.track[at]]++] = at;
+  for (let number = 0; number < rows.length; number++) row[next[rows.track[number]]++] = number;
   return { start, row };
 }
 
@@ -52,13 +54,14 @@ export function rowSorts({ nodeFunction }, rows, { ofFunction, none }) {
   return sorts;
 }
 
-/** Describes a sum over time: [from, to) in `bins` equal parts. `weights` is a column of the rows. */
+/** Describes a sum of rows over time: [from, to) in `bins` equal parts. `weights` is a column of the rows. For `reach`,
+ * see `reachOf`. */
 export function binning(rows, weights, from, to, bins, reach, unitNs) {
   return { rows, weights, from, to, bins, reach, scale: bins / (to - from), unitNs };
 }
 
 /** Adds the weight of one row to `sums[slot + stride × bin]`, spread over the bins of the time that the row stands for.
- * The part of the weight outside of the job's time is left out. */
+ * The part of the weight outside of the job's time is left out. `job` is made by `binning`. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
   // How long a time the row stands for. A row that sums many samples stands for one unit of time. A single sample
@@ -85,8 +88,8 @@ function addToBins(job, row, sums, slot, stride) {
 export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position];
       addToBins(job, row, sums, sorts[row], count);
     }
   }
@@ -98,8 +101,8 @@ export function laneActivity(job, tracks, index, sorts, count) {
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at], node = job.rows.node[row], sum = [0];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position], node = job.rows.node[row], sum = [0];
       // With a stride of 0, all bins are added up in `sum[0]`.
       addToBins(job, row, sum, 0, 0);
       if (sum[0] > 0 && node >= 0) sums.set(nodeFunction[node], (sums.get(nodeFunction[node]) ?? 0) + sum[0]);
@@ -122,8 +125,8 @@ export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) 
 export function laneMarks(job, tracks, index, through) {
   const marks = new Uint8Array(job.bins), { node, time } = job.rows;
   for (const track of tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      const row = index.row[at], bin = Math.floor((time[row] - job.from) * job.scale);
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      const row = index.row[position], bin = Math.floor((time[row] - job.from) * job.scale);
       if (node[row] >= 0 && through[node[row]] && bin >= 0 && bin < job.bins) marks[bin] = 1;
     }
   }
@@ -139,8 +142,8 @@ export function laneCeiling(job, laneOfTrack, lanes) {
     if (lane >= 0) addToBins(job, row, sums, lane * job.bins, 1);
   }
   // Twice the 95th percentile of all bars, but no more than the highest bar.
-  const some = sums.filter((sum) => sum > 0).sort();
-  return some.length ? Math.min(some[some.length - 1], 2 * some[Math.floor(some.length * 0.95)]) : 0;
+  const bars = sums.filter((sum) => sum > 0).sort();
+  return bars.length ? Math.min(bars[bars.length - 1], 2 * bars[Math.floor(bars.length * 0.95)]) : 0;
 }
 
 /** The total weight in each bin of the tracks that are set in `counts`. The heat map shows these sums. */
@@ -154,14 +157,14 @@ export function totalActivity(job, counts) {
 
 /** The typical time between two samples of a busy thread, in units of time. */
 export function samplingInterval(event, lanes, rows, unitNs) {
-  const told = event.sampling;
-  if (told?.frequency) return 1e9 / told.frequency / unitNs;
-  if (told?.period && event.unit === "nanoseconds") return told.period / unitNs;
+  const stated = event.sampling;
+  if (stated?.frequency) return 1e9 / stated.frequency / unitNs;
+  if (stated?.period && event.unit === "nanoseconds") return stated.period / unitNs;
   // The input doesn't state the time between samples. So divide the time of the busiest lane by its number of samples.
-  const busy = lanes.reduce((busy, lane) => lane.weight > (busy?.weight ?? -1) ? lane : busy, null);
-  if (!busy || !rows.length) return 0;
+  const busiest = lanes.reduce((busiest, lane) => lane.weight > (busiest?.weight ?? -1) ? lane : busiest, null);
+  if (!busiest || !rows.length) return 0;
   let count = 0;
-  const own = new Set(busy.tracks);
-  for (let row = 0; row < rows.length; row++) if (own.has(rows.track[row])) count++;
-  return (busy.last - busy.first) / Math.max(count, 1);
+  const tracks = new Set(busiest.tracks);
+  for (let row = 0; row < rows.length; row++) if (tracks.has(rows.track[row])) count++;
+  return (busiest.last - busiest.first) / Math.max(count, 1);
 }

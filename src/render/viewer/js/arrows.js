@@ -7,9 +7,8 @@ const LANE_WIDTH = 8;
 /** The width of all lanes and the arrowheads, in pixels. */
 export const ARROWS_WIDTH = LANES * LANE_WIDTH + 12;
 
-/**
- * In rows. Longer jumps are drawn as two stubs unless the cursor is on them, as most of the line would be out of sight.
- */
+/** The length, in rows, up to which jumps are drawn as a whole. Of longer ones, only the start is drawn unless the
+ * cursor is on them, because most of the line would be out of sight. */
 const LONGEST = 300;
 
 /**
@@ -19,10 +18,11 @@ const LONGEST = 300;
  */
 export function jumpArrows(rows, rowOf, instructions) {
   const arrows = [];
-  rows.forEach((at, row) => {
-    // Only jumps (kind 1) to an instruction of the same listing get arrows. A negative `at` is a gap between rows.
-    if (at < 0 || instructions.inside[at] < 0 || instructions.targetKind[at] !== 1) return;
-    const to = rowOf.get(instructions.inside[at]);
+  rows.forEach((instruction, row) => {
+    // Only jumps (kind 1) to an instruction of the same listing get arrows. A negative `instruction` is a gap between
+    // rows.
+    if (instruction < 0 || instructions.inside[instruction] < 0 || instructions.targetKind[instruction] !== 1) return;
+    const to = rowOf.get(instructions.inside[instruction]);
     arrows.push({ from: row, to: to ?? -1, lane: -1 });
   });
   const lengthOf = ({ from, to }) => Math.abs(to - from);
@@ -39,12 +39,17 @@ export function jumpArrows(rows, rowOf, instructions) {
   return arrows;
 }
 
-/** Draws the arrows that touch the rows from `first` to `last`. Arrows at the cursor are highlighted. */
+/** Draws the arrows that touch the rows from `first` up to, but not including, `last`. `height` is that of a row.
+ * Arrows at the cursor are highlighted. */
 export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   const context = sharpened(canvas, ARROWS_WIDTH, Math.max(1, (last - first) * height));
   canvas.style.transform = `translateY(${first * height}px)`;
   const isAtCursor = ({ from, to }) => from === cursor || to === cursor;
-  const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
+  const inSight = arrows.filter(({ from, to }) => {
+    // An arrow to a hidden row (−1) is only drawn where it starts.
+    const end = to < 0 ? from : to;
+    return Math.max(from, end) >= first && Math.min(from, end) < last;
+  });
   // Draw the highlighted arrows last, on top of the others.
   for (const chosen of [false, true]) {
     context.strokeStyle = context.fillStyle = styleColor(chosen ? "--accent" : "--faint");
@@ -64,6 +69,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
     drawStub(context, right, y(from), to < 0 ? 0 : Math.sign(to - from));
     return;
   }
+  // Lane 0 is next to the code. A highlighted arrow without a lane is drawn to the left of all lanes.
   const x = right - 9 - (lane < 0 ? LANES : lane) * LANE_WIDTH;
   // The line: from the jump to its lane, along the lane, and back to the target.
   context.beginPath();
@@ -80,7 +86,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
   context.fill();
 }
 
-/** Draws the start of a jump without its line. The jump goes up, down, or to a hidden row. */
+/** Draws the start of a jump without its line. `direction` is that of the jump: −1 up, 1 down, 0 to a hidden row. */
 function drawStub(context, right, y, direction) {
   context.beginPath();
   context.moveTo(right, y);

@@ -1,19 +1,21 @@
 // How much of each box ran in which category. A function may run in several tiers; if these are merged into one box,
 // the box belongs to several categories.
 
-/** The `Members` of each tree, by the tree's `at`. They depend only on the shape of the tree, so they stay valid
- * while a brush moves. */
+/** The `Members` of each tree, by the tree's `at` (see `TreeShape`). They depend only on the shape of the tree, so they
+ * stay valid while the user drags a time range. */
 const MEMBERS = new WeakMap();
 
 /** Finds the nodes of the profile that are in each box of a tree (its members). Most boxes have a single member; only
  * for the others we need to know how much each member weighs. */
 class Members {
+  /** `at` is that of the tree: for each node of the profile, its box in the tree. */
   constructor({ nodeParent, nodeCount }, { at, length }) {
     /** For each box of the tree: the number of its members, and one of them. */
     this.count = new Int32Array(length);
     this.one = new Int32Array(length);
     for (let node = 0; node < nodeCount; node++) {
-      // If nodes of the same box are above each other, only the outermost one is a member.
+      // Node 0 of the tree is the root, which has no members. If nodes of the same box are above each other, only the
+      // outermost one is a member.
       if (at[node] <= 0 || (nodeParent[node] >= 0 && at[nodeParent[node]] === at[node])) continue;
       this.count[at[node]]++;
       this.one[at[node]] = node;
@@ -51,7 +53,7 @@ class Members {
 /** The categories of boxes, by tree. */
 const CATEGORIES = new WeakMap();
 
-/** The categories of a tree's boxes. */
+/** The categories of a tree's boxes. Cached, because several parts of the page ask for them. */
 export function categoriesOf(page, tree) {
   if (!CATEGORIES.has(tree)) {
     const isKnownByBox = tree.at !== null;
@@ -82,7 +84,7 @@ class FunctionCategories {
     return heaviest ? heaviest[0] : this.profile.functions.category[this.groups.first[group]];
   }
 
-  /** It is not known how the weight of a caller's box is divided. */
+  /** Always empty: it isn't known how the weight of a caller's box is divided among categories. */
   mixOf() {
     return [];
   }
@@ -106,8 +108,8 @@ class BoxCategories {
       { nodeParent } = this.profile;
     const weights = new Float64Array(shared.length);
     // Samples that don't count have no place (-1).
-    shared.forEach((node, at) => {
-      if (place[node] >= 0) weights[at] = selection.own[node];
+    shared.forEach((node, index) => {
+      if (place[node] >= 0) weights[index] = selection.own[node];
     });
     // Add the weight of each node to its caller's. Going backward, callees come before their callers, so a node's own
     // weight is complete when it is added. A node that isn't in `shared` weighs as much as its box.

@@ -69,8 +69,11 @@ export class Brush {
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
     // With Ctrl or Cmd, a new range is added to the others. Where a click selects a range, ranges can't be moved.
     const adds = event.ctrlKey || event.metaKey;
-    const kind = edge ? edge.edge : inside >= 0 && !adds && !surface.isClickChoosing ? "move" : "new";
+    let kind = "new";
+    if (edge) kind = edge.edge;
+    else if (inside >= 0 && !adds && !surface.isClickChoosing) kind = "move";
     const index = edge ? edge.index : inside;
+    // What is selected again if the drag is canceled.
     const left = { ranges, tracks };
     this.drag = { kind, index, adds, before, left, tracks: chosen, anchor: span, start: [x, y], draft: null };
     return true;
@@ -92,7 +95,10 @@ export class Brush {
   chooseSoon() {
     clearTimeout(this.timer);
     const drag = this.drag;
-    this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft, drag.tracks), this.pause);
+    this.timer = setTimeout(() => {
+      // The drag may have ended by then.
+      if (drag === this.drag && drag?.draft) this.choose(drag.draft, drag.tracks);
+    }, this.pause);
   }
 
   /** Ends a drag, and selects its draft. Without one it was a click, which selects the range under the pointer where
@@ -117,11 +123,20 @@ export class Brush {
     return drag !== null;
   }
 
-  /** Handles a key, and returns true if it did. Arrows move the last range, Shift moves its end, Ctrl its start. */
+  /** Handles a key, and returns true if it did. Arrows move the last range; with Shift only its end, with Ctrl only its
+   * start. Escape cancels a drag or else clears the ranges, and Delete clears them. `view` is the visible time. */
   key(event, view) {
     const ranges = this.store.state.ranges;
-    if (event.key === "Escape") return this.cancel() || (ranges.length > 0 && (this.choose([]), true));
-    if (event.key === "Delete" || event.key === "Backspace") return this.choose([]), true;
+    if (event.key === "Escape") {
+      if (this.cancel()) return true;
+      if (ranges.length === 0) return false;
+      this.choose([]);
+      return true;
+    }
+    if (event.key === "Delete" || event.key === "Backspace") {
+      this.choose([]);
+      return true;
+    }
     const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!direction || event.altKey || event.metaKey) return false;
     const step = roundUnits((view[1] - view[0]) / 100);
@@ -130,6 +145,8 @@ export class Brush {
   }
 }
 
+/** The ranges after an arrow key: the last one is moved, or changed at one end. If there is none, selects the first
+ * tenth of the visible time. */
 function steppedRanges(ranges, step, view, keys, length) {
   if (!ranges.length) return [[view[0], view[0] + roundUnits((view[1] - view[0]) / 10)]];
   const others = ranges.slice(0, -1), [from, to] = ranges[ranges.length - 1];
@@ -144,7 +161,7 @@ function movedRange([from, to], by, length) {
   return [from + step, to + step];
 }
 
-/** The ranges as they would be if the drag ended now. `span` is the part of the recording under the pointer. */
+/** The ranges as they would be if the drag ended now. `span` is the time range under the pointer. */
 function draftOf(drag, span, length) {
   // A drag makes a new range, moves one, or moves one of its ends. `anchor` is where the drag began, and `span` is
   // where the pointer is now; `before` has the ranges as they were before the drag.

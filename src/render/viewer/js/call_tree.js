@@ -17,9 +17,10 @@ const DEEPEST_INDENT = 40;
 /** Initially, rows are expanded down to the first one that has less than this share of its caller's weight. */
 const OPEN_SHARE = 0.5;
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Call tree" in `root`, and redraws it when the state of the page changes. */
 export function mountCallTree(root, page) {
   const part = new CallTreePart(root, page);
+  // `draw` schedules a drawing for the next frame. Nothing is drawn while the part is hidden.
   const draw = drawingOf(page, () => root.hidden || part.draw());
   part.redraw = draw;
   page.store.subscribe(draw);
@@ -27,6 +28,8 @@ export function mountCallTree(root, page) {
 }
 
 class CallTreePart {
+  /** `open` has the expanded nodes, and `rows` the node of each visible row. `isWalked` is true if the cursor is where
+   * a search step led. */
   constructor(root, page) {
     Object.assign(this, { root, page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
     this.kind = element("select", { id: "tree-kind", "aria-label": "Start with", onchange: () => this.redraw() },
@@ -36,7 +39,7 @@ class CallTreePart {
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.list.addEventListener("click", (event) => this.clicked(event));
     root.classList.add("call-tree");
-    const head = ["Total", "", "Self", "", "Function"].map((text, at) => element("span", { class: at < 4 ? "amount" : null }, text));
+    const head = ["Total", "", "Self", "", "Function"].map((text, column) => element("span", { class: column < 4 ? "amount" : null }, text));
     this.empty = element("p", { class: "empty", hidden: true });
     root.append(element("div", { class: "functions-bar" }, this.kind), element("div", { class: "tree-head", "aria-hidden": "true" }, ...head),
       this.empty, this.list);
@@ -62,6 +65,7 @@ class CallTreePart {
   openHeaviest() {
     const { tree } = this;
     this.open = new Set();
+    // Start at the root (0), and stop at a node without a heavy child (-1).
     for (let node = 0; node >= 0;) {
       this.open.add(node);
       const [heaviest = -1] = childrenByWeight(tree, node);
@@ -77,7 +81,7 @@ class CallTreePart {
     this.places = new Map();
     const enter = (parent) => {
       const children = childrenByWeight(tree, parent);
-      children.forEach((node, at) => this.places.set(node, { at: at + 1, of: children.length }));
+      children.forEach((node, index) => this.places.set(node, { at: index + 1, of: children.length }));
       todo.push(...children.reverse());
     };
     enter(0);
@@ -108,13 +112,13 @@ class CallTreePart {
     if (wanted.length === 0) return null;
     // If the cursor is at a match because of an earlier step, go on from there, otherwise to the first or last match.
     const before = this.isWalked ? wanted.indexOf(this.rows[this.virtual.cursor]) : -1;
-    const at = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
+    const match = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
     // Expand all callers of the match, so that it has a row.
-    for (let above = tree.parent[wanted[at]]; above >= 0; above = tree.parent[above]) this.open.add(above);
+    for (let above = tree.parent[wanted[match]]; above >= 0; above = tree.parent[above]) this.open.add(above);
     this.isWalked = true;
     this.arrange();
-    this.virtual.moveTo(this.rows.indexOf(wanted[at]), true);
-    return { at: at + 1, count: wanted.length, what: "row" };
+    this.virtual.moveTo(this.rows.indexOf(wanted[match]), true);
+    return { at: match + 1, count: wanted.length, what: "row" };
   }
 
   hasChildren(node) {
@@ -137,15 +141,15 @@ class CallTreePart {
       colorSquare(letterOf(profile, categoriesOf(page, tree).heaviestOf(node), profile.functions.name[number])),
       nameWithRun(profile.functions.name[number], tree.runs?.get(node)));
     name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
-    const told = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
-    const amounts = [...told(tree.total[node]), ...(self === null ? ["", ""] : told(self))];
-    const { at, of } = this.places.get(node);
+    const textsOf = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
+    const amounts = [...textsOf(tree.total[node]), ...(self === null ? ["", ""] : textsOf(self))];
+    const { at: position, of: siblings } = this.places.get(node);
     return element("div", {
       class: ["tree-row", selected !== null && page.groups().of[selected] === tree.group[node] ? "selected" : "",
         this.found?.[tree.group[node]] ? "found" : "", row === this.virtual.cursor ? "cursor" : ""].join(" "),
       "aria-level": String(tree.depth[node]), "aria-expanded": isOpener ? String(isOpen) : null,
-      "aria-posinset": String(at), "aria-setsize": String(of),
-    }, ...amounts.map((text, at) => element("span", { class: at % 2 ? "amount" : "amount unit" }, text)), name);
+      "aria-posinset": String(position), "aria-setsize": String(siblings),
+    }, ...amounts.map((text, column) => element("span", { class: column % 2 ? "amount" : "amount unit" }, text)), name);
   }
 
   /** The self weight of a row's function; null for callers in a bottom-up tree. */

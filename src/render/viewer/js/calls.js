@@ -15,23 +15,22 @@ export function statedCalls(profile, groups, event, tracks) {
   if (!stated) return null;
   const [self, total, withCalls] = [0, 0, 0].map(() => new Float64Array(groups.count));
   const named = new Uint8Array(groups.count);
-  // Sum by function first, because a group may have several functions.
+  // Sum by function first, because a group may have several functions: the own cost of each function, the cost of the
+  // calls that it makes (`inside`), and the cost of the calls to it (`called`).
   const [own, inside, called] = [0, 0, 0].map(() => new Float64Array(profile.functionCount));
   const isCalled = new Uint8Array(profile.functionCount), functions = new Set(), edges = [];
-  stated.function.forEach((number, at) => {
-    if (tracks && !tracks[stated.functionTrack[at]]) return;
-    // The own cost of a function.
+  stated.function.forEach((number, index) => {
+    if (tracks && !tracks[stated.functionTrack[index]]) return;
     functions.add(number);
-    own[number] += stated.self[at];
+    own[number] += stated.self[index];
   });
-  stated.caller.forEach((caller, at) => {
-    if (tracks && !tracks[stated.track[at]]) return;
-    const [callee, cost] = [stated.callee[at], stated.cost[at]];
-    // `inside` is the cost of the calls that a function makes, and `called` the cost of the calls to it.
+  stated.caller.forEach((caller, index) => {
+    if (tracks && !tracks[stated.track[index]]) return;
+    const [callee, cost] = [stated.callee[index], stated.cost[index]];
     inside[caller] += cost;
     called[callee] += cost;
     isCalled[callee] = 1;
-    edges.push({ caller: groups.of[caller], callee: groups.of[callee], count: stated.count[at], cost });
+    edges.push({ caller: groups.of[caller], callee: groups.of[callee], count: stated.count[index], cost });
   });
   for (const number of functions) {
     const group = groups.of[number], all = own[number] + inside[number];
@@ -44,7 +43,8 @@ export function statedCalls(profile, groups, event, tracks) {
   return { self, total, withCalls, named, edges, rank: groups.rank };
 }
 
-/** Sums by group, in the form in which `functionSums` returns them for stacks. */
+/** The sums of `statedCalls`, in the form in which `functionSums` returns those of stacks. The whole cost of a group
+ * counts for the category of its first function. */
 export function statedSums({ functions, categories }, groups, { self, total }) {
   const shares = new Float64Array(groups.count * categories.length);
   self.forEach((weight, group) => {
@@ -80,6 +80,7 @@ export function callsTree(profile, stated, group, isCallers) {
     takesEmpty: false,
   }, stated.rank);
   const total = Float64Array.from([whole, whole, ...others.map(([, cost]) => cost)].slice(0, length));
+  // The root has no own cost, and the group's is what its calls don't explain.
   const own = total.slice();
   if (length > 1) [own[0], own[1]] = [0, whole - inside];
   return { ...tree, own, total, count: total };

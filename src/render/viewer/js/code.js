@@ -22,9 +22,10 @@ const COST_KEYS = ["ranges", "tracks"];
 /** The keys of the state that change what this part shows. */
 const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
-/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
+/** Mounts the part "Code" in `root`, and redraws it when the state that it depends on changes. */
 export function mountCode(root, page) {
   const part = new CodePart(root, page);
+  // `draw` schedules a call of `part.draw()` for the next frame.
   const draw = drawingOf(page, () => part.draw());
   page.store.subscribe((state, changed) => {
     if (COST_KEYS.some((key) => changed.has(key))) part.forgetCosts();
@@ -43,11 +44,13 @@ class CodePart {
   #shown = -1;
   #nodes = {};
 
+  /** Creates the elements of the part, and the panes that show machine code, source lines and a table of listings. */
   constructor(root, page) {
     this.#page = page;
     this.redraw = () => {};
     const nodes = this.#nodes;
-    const tool = (name, options) => {
+    // A drop-down list. `options` are pairs of value and text.
+    const dropDown = (name, options) => {
       const list = element("select", { id: `code-${name}`, "aria-label": name === "lines" ? "Lines" : "Percentages", onchange: () => this.redraw() },
         ...options.map(([value, text]) => element("option", { value }, text)));
       nodes[name] = list;
@@ -62,8 +65,8 @@ class CodePart {
     nodes.searched = element("span", { id: "code-found", "aria-live": "polite" });
     nodes.head = element("div", { id: "code-head" });
     nodes.tools = element("div", { id: "code-tools" }, nodes.all,
-      tool("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
-      tool("percent", [["code", "% of this code"], ["all", "% of the selection"]]),
+      dropDown("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
+      dropDown("percent", [["code", "% of this code"], ["all", "% of the selection"]]),
       nodes.search, nodes.searched,
       element("span", { class: "hint" }, "↑↓ move · n hottest, N next hottest · Enter follow jump · / search"));
     nodes.table = element("div", { id: "code-list" });
@@ -74,8 +77,8 @@ class CodePart {
     root.classList.add("code");
     root.append(nodes.head, nodes.tools, nodes.table, nodes.note, nodes.panes);
     this.machine = new MachinePane(nodes.machine, {
-      follow: (at) => this.#follow(at),
-      moved: (at) => this.#moved(at),
+      follow: (instruction) => this.#follow(instruction),
+      moved: (instruction) => this.#moved(instruction),
     });
     this.source = new SourcePane(nodes.source, (file, line) => this.#choseLine(file, line));
     this.table = new CodeTable(nodes.table, (listing) => this.#choose(listing));
@@ -136,31 +139,41 @@ class CodePart {
     const { state } = this.#page;
     const listings = this.#listings;
     const exists = state.code !== null && state.code >= 0 && state.code < listings.length;
-    if (state.selected === null || state.selected >= this.#page.profile.functionCount) return exists ? state.code : -1;
-    const own = listings.ofFunction(state.selected);
-    if (exists && own.includes(state.code)) return state.code;
+    // A shared address may name a function that this page doesn't have.
+    const isFunctionSelected = state.selected !== null && state.selected < this.#page.profile.functionCount;
+    if (!isFunctionSelected) return exists ? state.code : -1;
+    const versions = listings.ofFunction(state.selected);
+    if (exists && versions.includes(state.code)) return state.code;
+    // Listings without instructions come last.
     const heat = (listing) => (listings.missing[listing] ? -1 : this.#sum(listing).part);
-    return [...own].sort((a, b) => heat(b) - heat(a) || a - b)[0] ?? -1;
+    const [hottest = -1] = [...versions].sort((a, b) => heat(b) - heat(a) || a - b);
+    return hottest;
   }
 
-  /** The cost of a listing for an event (by default the chosen one): {part, count, whole}. */
+  /** The cost of a listing for an event (by default the chosen one): {part, count, whole}. `part` is the listing's
+   * weight, `count` its number of samples, and `whole` the weight of all selected samples. */
   #sum(listing, event = this.#events()[0]) {
     const cost = this.#costs[event];
+    // The instructions of the listing: from `from` up to, but not including, `to`.
     const [from, to] = [this.#listings.first[listing], this.#listings.first[listing + 1]];
     const whole = this.#page.state.weight === "samples" ? cost.totalCount : cost.total;
     if (from === to && event === this.#events()[0]) return { ...this.#sumWithoutListing(listing), whole };
     return { part: sumOf(this.#weightOf(cost), from, to), count: sumOf(cost.count, from, to), whole };
   }
 
-  /** The cost of code that isn't listed, from the function's self cost in this tier. Zero if the cost is that of several
-   * versions, because it isn't known how much of it each version has. `count` is null if it is unknown. */
+  /** The cost of code without instructions, taken from the function's self cost in this tier: {part, count}, as in
+   * `#sum`. Zero if the function has several versions in this tier, because it isn't known how much of the cost each
+   * version has. `count` is null if it is unknown. */
   #sumWithoutListing(listing) {
     const { profile } = this.#page, category = this.#listings.category[listing], number = this.#listings.functionOf(listing);
-    const versions = this.#listings.likes(listing).filter((other) => this.#listings.category[other] === category);
-    if (number < 0 || versions.length > 1 || this.#listings.versions[listing] > 1) return { part: 0, count: 0 };
+    const ofSameTier = this.#listings.likes(listing).filter((version) => this.#listings.category[version] === category);
+    const hasSeveralVersions = ofSameTier.length > 1 || this.#listings.versions[listing] > 1;
+    // A negative number: no sampled stack contains the function.
+    if (number < 0 || hasSeveralVersions) return { part: 0, count: 0 };
     const { self, selfCount, shares } = this.#page.sums(), group = this.#page.groups().of[number];
     // Unnamed code may be of another kind here than in stacks.
     const kind = profile.categories[category].jit ? category : profile.functions.category[number];
+    // `shares` has the self weight of each group in each kind of code.
     const part = shares[group * profile.categories.length + kind];
     // Numbers of samples aren't known by tier. If all self weight is in this tier, it has all samples, too.
     return { part, count: part === self[group] ? selfCount[group] : null };
@@ -170,16 +183,18 @@ class CodePart {
    * function. If no listing is shown either, the table has all listings. */
   #drawTable(shown) {
     const { state, profile } = this.#page;
-    const all = Array.from({ length: this.#listings.length }, (_, listing) => listing);
-    const own = state.selected === null ? (shown >= 0 ? this.#listings.likes(shown) : all)
-      : this.#listings.ofFunction(state.selected);
     const isWhole = state.selected === null && shown < 0;
+    let list;
+    if (state.selected !== null) list = this.#listings.ofFunction(state.selected);
+    else if (shown >= 0) list = this.#listings.likes(shown);
+    else list = Array.from({ length: this.#listings.length }, (_, listing) => listing);
     this.#nodes.table.classList.toggle("whole", isWhole);
     // A single listing without instructions needs no table: a note says why it has none.
-    this.#nodes.table.hidden = own.length === 0 || (own.length === 1 && !isWhole && this.#listings.missing[own[0]] !== "");
+    const isNoteEnough = list.length === 1 && !isWhole && this.#listings.missing[list[0]] !== "";
+    this.#nodes.table.hidden = list.length === 0 || isNoteEnough;
     if (!this.#nodes.table.hidden) {
       this.table.show({
-        listings: this.#listings, profile, list: own, shown, sumOf: (listing) => this.#sum(listing), withNames: isWhole,
+        listings: this.#listings, profile, list, shown, sumOf: (listing) => this.#sum(listing), withNames: isWhole,
       });
     }
   }
@@ -193,7 +208,7 @@ class CodePart {
     if (state.selected === null && shown < 0) {
       const cost = this.#costs[this.#events()[0]];
       const hidden = about.codes - this.#listings.length;
-      const missing = this.#listings.missing.filter((why) => why), whys = [...new Set(missing)];
+      const missing = this.#listings.missing.filter((why) => why), reasons = [...new Set(missing)];
       head.replaceChildren(
         element("h2", {}, "Hottest code"),
         element("p", {}, [
@@ -201,7 +216,7 @@ class CodePart {
           `${counted(about.codes, "code block")}; the listings cover ${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
           hidden > 0 ? " (--code N for more)." : ".",
           missing.length > 0 ? ` ${grouped(missing.length)} ${missing.length === 1 ? "has" : "have"} no listing` : "",
-          missing.length > 0 ? (whys.length === 1 ? `: ${whys[0]}.` : "; the last column says why.") : "",
+          missing.length > 0 ? (reasons.length === 1 ? `: ${reasons[0]}.` : "; the last column says why.") : "",
         ].join("")));
       return;
     }
@@ -209,29 +224,31 @@ class CodePart {
     const name = number >= 0 ? profile.functions.name[number] : this.#listings.name[shown];
     const module = number >= 0 ? profile.functions.module[number] : this.#listings.module[shown];
     const words = [module];
-    const own = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
-    // Without instructions, the amounts are those of the function's stacks, otherwise the sum over its listings.
-    if (own.every((listing) => this.#listings.missing[listing])) {
+    const versions = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
+    // If no version has instructions, the amounts are those of the function's stacks, otherwise the sum over its
+    // listings.
+    if (versions.every((listing) => this.#listings.missing[listing])) {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
       const { total } = this.#page.selection();
       if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${this.#countText(selfCount[group])}`);
     } else {
-      const sums = own.map((listing) => this.#sum(listing));
+      const sums = versions.map((listing) => this.#sum(listing));
       const count = sums.reduce((sum, { count }) => sum + count, 0);
       const part = sums.reduce((sum, { part }) => sum + part, 0);
       words.push(`${percent(part, sums[0].whole)} of the selection, ${this.#countText(count)}`);
-      words.push(this.#versionsOf(own));
+      words.push(this.#versionsOf(versions));
     }
     head.replaceChildren(element("h2", { title: name }, name), element("p", {}, words.filter(Boolean).join(" · ")));
   }
 
-  /** The text for the number of versions of a function. If the page lists only the hottest ones, it says so. Versions
-   * of the same tier have the same name. */
-  #versionsOf(own) {
-    const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
-    const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
-    return own.length < count ? `the hottest ${own.length} of ${count} compiled versions` : counted(own.length, "code");
+  /** The text for the number of versions of a function, which has these listings. If the page lists only the hottest
+   * versions, the text says so. */
+  #versionsOf(listed) {
+    // All listings of a tier state the same number: that of the function's versions in this tier.
+    const byTier = new Map(listed.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
+    const count = [...byTier.values()].reduce((sum, versions) => sum + versions, 0);
+    return listed.length < count ? `the hottest ${listed.length} of ${count} compiled versions` : counted(listed.length, "compiled version");
   }
 
   /** Draws the machine code and source of a listing. If it wasn't shown before, goes to its hottest instruction. */
@@ -239,19 +256,20 @@ class CodePart {
     const nodes = this.#nodes;
     const [listings, costs, events] = [this.#listings, this.#costs, this.#events()];
     const instructions = listings.instructions();
-    const ofCode = nodes.percent.value === "code";
+    const isShareOfCode = nodes.percent.value === "code";
     const sums = costs.map((_, event) => this.#sum(shown, event));
     if (shown !== this.#shown) this.#found = null;
     const isChosen = (file, line) => this.#line?.file === file && this.#line.line === line;
     const view = {
       listings, instructions, listing: shown, costs, events,
-      wholes: sums.map(({ part, whole }) => (ofCode ? part : whole)),
+      // For each event, the amount that is 100%.
+      wholes: sums.map(({ part, whole }) => (isShareOfCode ? part : whole)),
       weightOf: this.#weightOf,
       weighted: this.#page.state.weight !== "samples",
       hotOnly: nodes.lines.value === "hot" && sums.some(({ count }) => count > 0),
       found: this.#found,
       isChosen,
-      marked: (at) => this.#line !== null && isChosen(instructions.file[at], instructions.line[at]),
+      marked: (number) => this.#line !== null && isChosen(instructions.file[number], instructions.line[number]),
     };
     nodes.panes.classList.toggle("exact", this.#counted === "cost");
     nodes.machine.style.setProperty("--events", events.length);
@@ -266,6 +284,7 @@ class CodePart {
     nodes.note.replaceChildren(...this.#eventNotes(events));
   }
 
+  /** Moves the cursor to the hottest instruction of the shown listing. Does nothing if none has samples. */
   #toHottest({ listings, listing, costs, events, weightOf }) {
     const weights = weightOf(costs[events[0]]);
     let hottest = listings.first[listing];
@@ -276,13 +295,14 @@ class CodePart {
   /** For each event with columns: its name, and how precisely samples are attributed to instructions. */
   #eventNotes(events) {
     const { profile } = this.#page;
-    const told = (event, column) => {
-      const said = this.#listings.about.events[event]?.said;
-      const which = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
-      if (this.#listings.about.events[event]?.exact) return `${which}${profile.events[event].name}. Counts are exact.`;
-      return `${which}${profile.events[event].name}. ${said ?? "Its precision is unknown."}`;
+    const noteOf = (event, column) => {
+      const precision = this.#listings.about.events[event]?.said;
+      // Which of the columns belong to the event.
+      const position = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
+      if (this.#listings.about.events[event]?.exact) return `${position}${profile.events[event].name}. Counts are exact.`;
+      return `${position}${profile.events[event].name}. ${precision ?? "Its precision is unknown."}`;
     };
-    return events.map((event, column) => element("span", {}, told(event, column)));
+    return events.map((event, column) => element("span", {}, noteOf(event, column)));
   }
 
   /** Elements that say why the selected function has no listing: its code is missing, it was inlined into other code,
@@ -291,6 +311,7 @@ class CodePart {
     const { state, profile } = this.#page;
     const why = shown >= 0 ? this.#listings.missing[shown] : "";
     if (why) return [element("p", {}, `No listing: ${why}.`)];
+    // The listings of other functions into which this one was inlined.
     const hosts = this.#hostsOf(state.selected);
     if (hosts.length > 0) {
       const link = ([listing, count]) => element("li", {},
@@ -303,9 +324,9 @@ class CodePart {
     if (this.#page.sums().selfCount[group] === 0) {
       return this.#calleesOf(group);
     }
-    const more = this.#listings.about.codes > this.#listings.length;
+    const isPageLimited = this.#listings.about.codes > this.#listings.length;
     const name = profile.functions.name[state.selected];
-    return [element("p", {}, more
+    return [element("p", {}, isPageLimited
       ? `It is not among the ${grouped(this.#listings.length)} hottest code blocks in this page (add more with --code N).`
       : `Nothing is known about the code of ${name}.`)];
   }
@@ -314,6 +335,7 @@ class CodePart {
    * their code is listed; the hottest first. */
   #calleesOf(group) {
     const { profile, store, unit } = this.#page, groups = this.#page.groups();
+    // The self weights of this group and of all groups that it called, by group.
     const sums = ownBelow(profile, groups, this.#page.selection().own, group);
     const hasCode = (number) => this.#listings.ofFunction(number).some((listing) => this.#listings.missing[listing] === "");
     const callees = [...sums].filter(([callee]) => hasCode(groups.first[callee])).sort((a, b) => b[1] - a[1]).slice(0, MOST_CALLEES);
@@ -329,8 +351,8 @@ class CodePart {
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];
-    const told = `Contains ${counted(lines.length, "inlined call")} (listed by bytecode offset, because their addresses were not recorded)`;
-    return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, told),
+    const summary = `Contains ${counted(lines.length, "inlined call")} (listed by bytecode offset, because their addresses were not recorded)`;
+    return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, summary),
       element("pre", {}, lines.join("\n")))];
   }
 
@@ -343,46 +365,53 @@ class CodePart {
     const instructions = rows.instruction;
     const hosts = new Map();
     for (let row = 0; row < rows.length; row++) {
-      if (!instructions[row] || rows.node[row] < 0 || profile.nodeFunction[rows.node[row]] !== number) continue;
+      const isInFunction = rows.node[row] >= 0 && profile.nodeFunction[rows.node[row]] === number;
+      // Instruction 0 means that the sample's instruction isn't listed.
+      if (!isInFunction || !instructions[row]) continue;
       const listing = this.#listings.instructions().listingOf(instructions[row] - 1);
       hosts.set(listing, (hosts.get(listing) ?? 0) + rows.count[row]);
     }
+    // The 12 with the most samples.
     return [...hosts].sort((a, b) => b[1] - a[1]).slice(0, 12);
   }
 
+  /** Shows a listing that the user chose, and selects its function. */
   #choose(listing) {
-    const number = this.#listings.functionOf(listing);
     const { selected } = this.#page.state;
-    const stays = selected !== null && this.#listings.ofFunction(selected).includes(listing);
-    this.#page.store.set({ selected: stays ? selected : number < 0 ? null : number, code: listing });
+    const isOfSelected = selected !== null && this.#listings.ofFunction(selected).includes(listing);
+    const number = this.#listings.functionOf(listing);
+    // A negative number: no sampled stack contains the listing's function.
+    const listedFunction = number < 0 ? null : number;
+    this.#page.store.set({ selected: isOfSelected ? selected : listedFunction, code: listing });
   }
 
-  /** Shows the other listing that an instruction's target is in. */
-  #follow(at) {
-    const out = this.#listings.instructions().out(at);
-    const listing = out?.name ? this.#listings.at(out.name, out.address ?? 0n) : -1;
+  /** Shows the listing that contains an instruction's target, which is outside of the shown listing. Does nothing if
+   * the target's code isn't listed. */
+  #follow(instruction) {
+    const target = this.#listings.instructions().out(instruction);
+    const listing = target?.name ? this.#listings.at(target.name, target.address ?? 0n) : -1;
     if (listing >= 0) this.#choose(listing);
   }
 
   /** Selects the source line of the instruction at the cursor. */
-  #moved(at) {
+  #moved(instruction) {
     const instructions = this.#listings.instructions();
-    const file = instructions.file[at];
-    this.#line = file ? { file, line: instructions.line[at] } : null;
+    const file = instructions.file[instruction];
+    this.#line = file ? { file, line: instructions.line[instruction] } : null;
     this.machine.draw();
-    if (file) this.source.reveal(file, instructions.line[at]);
+    if (file) this.source.reveal(file, instructions.line[instruction]);
   }
 
-  /** Selects a source line, and moves the cursor to its hottest instruction. */
+  /** Selects a source line, and moves the cursor to its hottest instruction in the shown listing. */
   #choseLine(file, line) {
     this.#line = { file, line };
     const instructions = this.#listings.instructions();
     const weights = this.#weightOf(this.#costs[this.#events()[0]]);
     let hottest = -1;
     const [from, to] = [this.#listings.first[this.#shown], this.#listings.first[this.#shown + 1]];
-    for (let at = from; at < to; at++) {
-      if (instructions.file[at] !== file || instructions.line[at] !== line) continue;
-      if (hottest < 0 || weights[at] > weights[hottest]) hottest = at;
+    for (let number = from; number < to; number++) {
+      if (instructions.file[number] !== file || instructions.line[number] !== line) continue;
+      if (hottest < 0 || weights[number] > weights[hottest]) hottest = number;
     }
     if (hottest >= 0) this.machine.moveTo(hottest);
     else this.source.reveal(file, line);
@@ -397,10 +426,10 @@ class CodePart {
       this.#found = new Set();
       const instructions = this.#listings.instructions();
       const [from, to] = [this.#listings.first[this.#current()], this.#listings.first[this.#current() + 1]];
-      for (let at = from; at < to; at++) {
-        const source = instructions.file[at] ? instructions.lineText(instructions.file[at], instructions.line[at]) : "";
-        const said = `${instructions.text(at)} ${instructions.out(at)?.name ?? ""} ${source ?? ""}`;
-        if (said.toLowerCase().includes(word)) this.#found.add(at);
+      for (let number = from; number < to; number++) {
+        const source = instructions.file[number] ? instructions.lineText(instructions.file[number], instructions.line[number]) : "";
+        const text = `${instructions.text(number)} ${instructions.out(number)?.name ?? ""} ${source ?? ""}`;
+        if (text.toLowerCase().includes(word)) this.#found.add(number);
       }
     }
     searched.textContent = this.#found ? counted(this.#found.size, "instruction") : "";
@@ -414,6 +443,7 @@ class CodePart {
       this.#nodes.search.value = "";
       this.#search();
     } else if (event.key === "Enter" && this.#found?.size > 0) {
+      // The matching instructions, in the order of the listing. After the last one, the search goes on at the first.
       const found = [...this.#found];
       const before = this.machine.cursor;
       const next = event.shiftKey ? found.findLast((at) => at < before) : found.find((at) => at > before);

@@ -59,18 +59,20 @@ export class MachinePane {
     const { listings, instructions, listing, costs, hotOnly, found } = view;
     const [from, to] = [listings.first[listing], listings.first[listing + 1]];
     // The instruction at the cursor, to find its new row.
-    const at = this.cursor;
-    const isHot = (at) => costs.some((cost) => cost.count[at] > 0);
-    const wanted = hotOnly ? (at) => isHot(at) || at === this.#wanted || (found?.has(at) ?? false) : null;
-    ({ rows: this.#rows, rowOf: this.#rowOf } = listingRows(from, to, wanted));
+    const atCursor = this.cursor;
+    const isHot = (number) => costs.some((cost) => cost.count[number] > 0);
+    // With `hotOnly`, also show the matches of the search, and the last hidden instruction to which the cursor was
+    // moved.
+    const isWanted = (number) => isHot(number) || number === this.#wanted || (found?.has(number) ?? false);
+    ({ rows: this.#rows, rowOf: this.#rowOf } = listingRows(from, to, hotOnly ? isWanted : null));
     this.#arrows = jumpArrows(this.#rows, this.#rowOf, instructions);
     this.#view = view;
-    const moved = this.#rowOf.get(at) ?? -1;
-    const stays = moved === this.#list.cursor;
-    this.#list.cursor = moved;
+    const newRow = this.#rowOf.get(atCursor) ?? -1;
+    const hasMoved = newRow !== this.#list.cursor;
+    this.#list.cursor = newRow;
     this.#list.reset(this.#rows.length);
-    // If other rows around the cursor are shown now, keep the cursor in view.
-    if (!stays && moved >= 0) this.#list.show(moved, true);
+    // If the cursor's instruction is in another row now, keep it in view.
+    if (hasMoved && newRow >= 0) this.#list.show(newRow, true);
   }
 
   /** The instruction at the cursor; -1 if there is none. */
@@ -84,14 +86,14 @@ export class MachinePane {
   }
 
   /** Moves the cursor to an instruction, and shows the instruction if it is hidden. */
-  moveTo(at, centered = true) {
-    if (!this.#rowOf.has(at)) {
-      this.#wanted = at;
+  moveTo(instruction, centered = true) {
+    if (!this.#rowOf.has(instruction)) {
+      this.#wanted = instruction;
       this.show(this.#view);
     }
-    if (!this.#rowOf.has(at)) return;
-    this.#list.moveTo(this.#rowOf.get(at), centered);
-    this.calls.moved(at);
+    if (!this.#rowOf.has(instruction)) return;
+    this.#list.moveTo(this.#rowOf.get(instruction), centered);
+    this.calls.moved(instruction);
   }
 
   /** Redraws the rows after marks have changed. */
@@ -101,57 +103,60 @@ export class MachinePane {
 
   /** The element for a row: costs, address, instruction, target and line number, or a gap (see `listingRows`). */
   #row(row) {
-    const at = this.#rows[row];
-    if (at < 0) {
-      const left = -1 - at;
+    const instruction = this.#rows[row];
+    if (instruction < 0) {
+      // −1 − n stands for a gap of n instructions.
+      const left = -1 - instruction;
       return element("div", { class: "machine-row gap" },
         element("span", { class: "gap-room" }), element("span", { class: "arrow-room", style: `width:${ARROWS_WIDTH}px` }),
         `⋮ ${grouped(left)} instruction${left === 1 ? "" : "s"} without samples`);
     }
     const { listings, instructions, listing, costs, events, wholes, weightOf, found, marked } = this.#view;
     const cost = (event) => ({
-      part: weightOf(costs[event])[at], whole: wholes[event], count: costs[event].count[at],
+      part: weightOf(costs[event])[instruction], whole: wholes[event], count: costs[event].count[instruction],
     });
     const classes = ["machine-row"];
     if (row === this.#list.cursor) classes.push("cursor");
-    if (marked(at)) classes.push("marked");
-    if (found?.has(at)) classes.push("found");
-    const address = (listings.address(listing) ?? 0n) + BigInt(instructions.offset[at]);
-    return element("div", { class: classes.join(" "), "data-offset": instructions.offset[at] },
+    if (marked(instruction)) classes.push("marked");
+    if (found?.has(instruction)) classes.push("found");
+    const address = (listings.address(listing) ?? 0n) + BigInt(instructions.offset[instruction]);
+    return element("div", { class: classes.join(" "), "data-offset": instructions.offset[instruction] },
       ...costCells(events, cost),
       element("span", { class: "address" }, address.toString(16)),
       element("span", { class: "arrow-room", style: `width:${ARROWS_WIDTH}px` }),
-      element("span", { class: "instruction" }, instructions.text(at).padEnd(6), ...this.#target(at, address)),
-      element("span", { class: "line-number" }, this.#lineNumber(row, at)));
+      element("span", { class: "instruction" }, instructions.text(instruction).padEnd(6), ...this.#target(instruction, address)),
+      element("span", { class: "line-number" }, this.#lineNumber(row, instruction)));
   }
 
-  #lineNumber(row, at) {
+  /** The line number to show for an instruction; empty if it is unknown, or the same as in the row above. */
+  #lineNumber(row, instruction) {
     const { instructions } = this.#view;
+    // The instruction in the row above; negative for a gap.
     const before = row > 0 ? this.#rows[row - 1] : -1;
-    const isSame = before >= 0 && instructions.file[before] === instructions.file[at]
-      && instructions.line[before] === instructions.line[at];
-    return instructions.file[at] && !isSame ? `:${instructions.line[at]}` : "";
+    const isSame = before >= 0 && instructions.file[before] === instructions.file[instruction]
+      && instructions.line[before] === instructions.line[instruction];
+    return instructions.file[instruction] && !isSame ? `:${instructions.line[instruction]}` : "";
   }
 
   /** The elements for the target of an instruction: a link to another instruction of this listing, or the address and
    * name of a target elsewhere, which is a link if that has a listing, too. */
-  #target(at, address) {
+  #target(instruction, address) {
     const { listings, instructions, listing } = this.#view;
-    const inside = instructions.inside[at];
+    const inside = instructions.inside[instruction];
     if (inside >= 0) {
-      const target = address - BigInt(instructions.offset[at]) + BigInt(instructions.offset[inside]);
+      const target = address - BigInt(instructions.offset[instruction]) + BigInt(instructions.offset[inside]);
       return [" ", element("span", { class: "target", "data-to": inside }, target.toString(16))];
     }
-    const out = instructions.out(at);
+    const out = instructions.out(instruction);
     if (!out) return [];
     const name = out.name ? `${out.name}${out.offset ? `+0x${out.offset.toString(16)}` : ""}` : "";
     const isBranch = out.kind === "jump" || out.kind === "call";
     const where = out.address === null ? "" : out.address.toString(16);
     const words = isBranch ? [where, name && `<${name}>`] : [`# ${where}`, name && `<${name}>`];
     const text = words.filter(Boolean).join(" ");
-    const isHere = out.name !== "" && listings.at(out.name, out.address ?? 0n) >= 0;
-    return [" ", isHere
-      ? element("span", { class: "target", "data-out": at, title: out.name }, text)
+    const hasListing = out.name !== "" && listings.at(out.name, out.address ?? 0n) >= 0;
+    return [" ", hasListing
+      ? element("span", { class: "target", "data-out": instruction, title: out.name }, text)
       : element("span", { class: "elsewhere", title: out.name }, text)];
   }
 
@@ -169,22 +174,23 @@ export class MachinePane {
 
   /** Shows the instruction in the middle of a gap that was clicked, and the instructions around it. */
   #open(row) {
+    // The gap stands for the `hidden` instructions before `end`.
+    const hidden = -1 - this.#rows[row];
     const after = this.#rows[row + 1] ?? -1;
-    const left = -1 - this.#rows[row];
     const { listings, listing } = this.#view;
     const end = after >= 0 ? after : listings.first[listing + 1];
-    this.moveTo(end - Math.ceil(left / 2));
+    this.moveTo(end - Math.ceil(hidden / 2));
   }
 
   /** Handles a key: Enter follows the target at the cursor, n and N go to the next cooler or hotter instruction, and
    * arrows move the cursor. */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = this.cursor;
-    if (event.key === "Enter" && at >= 0) {
+    const current = this.cursor;
+    if (event.key === "Enter" && current >= 0) {
       const { instructions } = this.#view;
-      if (instructions.inside[at] >= 0) this.moveTo(instructions.inside[at]);
-      else if (instructions.out(at)) this.calls.follow(at);
+      if (instructions.inside[current] >= 0) this.moveTo(instructions.inside[current]);
+      else if (instructions.out(current)) this.calls.follow(current);
     } else if (event.key === "n" || event.key === "N") this.#hot(event.key === "n");
     else if (this.#list.key(event.key)) {
       if (this.cursor >= 0) this.calls.moved(this.cursor);
@@ -198,10 +204,11 @@ export class MachinePane {
   #hot(cooler) {
     const { costs, events, weightOf } = this.#view;
     const weights = weightOf(costs[events[0]]);
-    const hot = [...this.shown].filter((at) => weights[at] > 0).sort((a, b) => weights[b] - weights[a] || a - b);
+    // The visible instructions with samples, the hottest first.
+    const hot = [...this.shown].filter((number) => weights[number] > 0).sort((a, b) => weights[b] - weights[a] || a - b);
     if (hot.length === 0) return;
-    const place = hot.indexOf(this.cursor);
-    const next = place < 0 ? 0 : place + (cooler ? 1 : -1);
+    const current = hot.indexOf(this.cursor);
+    const next = current < 0 ? 0 : current + (cooler ? 1 : -1);
     this.moveTo(hot[Math.max(0, Math.min(next, hot.length - 1))]);
   }
 }

@@ -14,21 +14,23 @@ export const CONTEXT = 3;
 export function listingRows(from, to, wanted, context = CONTEXT) {
   const rows = [];
   const rowOf = new Map();
+  // The first instruction that has no row yet.
   let next = from;
-  const show = (at) => {
-    rowOf.set(at, rows.length);
-    rows.push(at);
-    next = at + 1;
+  const show = (instruction) => {
+    rowOf.set(instruction, rows.length);
+    rows.push(instruction);
+    next = instruction + 1;
   };
-  for (let at = from; at < to; at++) {
+  for (let instruction = from; instruction < to; instruction++) {
     // Show this instruction, and before it the context that isn't shown yet. A gap row stands for what is left out.
-    if (wanted && !wanted(at)) continue;
-    const start = wanted ? Math.max(next, at - context) : next;
+    if (wanted && !wanted(instruction)) continue;
+    const start = wanted ? Math.max(next, instruction - context) : next;
+    // A gap of n instructions is the row −1 − n.
     if (start > next) rows.push(next - start - 1);
-    for (let shown = start; shown <= at; shown++) show(shown);
+    for (let shown = start; shown <= instruction; shown++) show(shown);
     if (!wanted) continue;
     // Show the context after this instruction, up to the next wanted one, which brings its own.
-    const end = Math.min(to, at + context + 1);
+    const end = Math.min(to, instruction + context + 1);
     for (let shown = next; shown < end; shown++) {
       if (wanted(shown)) break;
       show(shown);
@@ -39,25 +41,27 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
 }
 
 /**
- * The source lines of a listing's instructions. Files are in the order in which the instructions mention them.
+ * The source lines of the instructions from `from` up to, but not including, `to`. Files are in the order in which the
+ * instructions mention them.
  * @returns {{file: number, line: number, weight: number[], count: number[]}[]} weight, count: sums for each event
  */
 export function sourceLines(instructions, from, to, costs) {
   const lines = new Map();
+  // The position of each file in the order in which the instructions mention them.
   const files = new Map();
-  for (let at = from; at < to; at++) {
-    const file = instructions.file[at];
+  for (let instruction = from; instruction < to; instruction++) {
+    const file = instructions.file[instruction];
     if (!file) continue;
     if (!files.has(file)) files.set(file, files.size);
-    const key = `${file}:${instructions.line[at]}`;
+    const key = `${file}:${instructions.line[instruction]}`;
     let line = lines.get(key);
     if (!line) {
-      line = { file, line: instructions.line[at], weight: costs.map(() => 0), count: costs.map(() => 0) };
+      line = { file, line: instructions.line[instruction], weight: costs.map(() => 0), count: costs.map(() => 0) };
       lines.set(key, line);
     }
     costs.forEach((cost, event) => {
-      line.weight[event] += cost.weight[at];
-      line.count[event] += cost.count[at];
+      line.weight[event] += cost.weight[instruction];
+      line.count[event] += cost.count[instruction];
     });
   }
   return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);
@@ -74,9 +78,12 @@ const BETWEEN = 6;
 export function sourceRows(lines, instructions, hotOnly) {
   const rows = [];
   const isHot = (line) => line.count.some((count) => count > 0);
+  const isNearHot = (line, index) => {
+    const neighbors = [lines[index - 1], line, lines[index + 1]];
+    return neighbors.some((neighbor) => neighbor && isHot(neighbor) && neighbor.file === line.file);
+  };
   // With `hotOnly`, show only lines with samples and their neighbors in the same file.
-  const shown = hotOnly ? lines.filter((line, at) => [at - 1, at, at + 1].some((near) => lines[near] && isHot(lines[near])
-    && lines[near].file === line.file)) : lines;
+  const shown = hotOnly ? lines.filter(isNearHot) : lines;
   let before = null;
   for (const line of shown) {
     if (before?.file !== line.file) rows.push({ file: line.file });

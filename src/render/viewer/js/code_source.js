@@ -70,6 +70,7 @@ export class SourcePane {
   /** The element for a row: a gap, the head of a file, or a line with its cost and text (see `sourceRows`). */
   #row(row) {
     const { file, line, sums, gap } = this.#rows[row];
+    // `weighted`: percentages are those of weights instead of numbers of samples.
     const { instructions, events, wholes, weighted, isChosen } = this.#view;
     if (gap) return element("div", { class: "source-row gap" }, `⋮ ${counted(gap, "line")}`);
     if (line === undefined) {

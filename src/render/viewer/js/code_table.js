@@ -19,11 +19,13 @@ export class CodeTable {
     root.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Shows these listings, the one with the highest cost first. */
+  /** Shows the listings in `list`, the one with the highest cost first. `shown` is the listing that the page shows;
+   * `sumOf(listing)` returns its cost as {part, count, whole}; `withNames` adds a column for the names of functions. */
   show({ listings, profile, list, shown, sumOf, withNames }) {
     const sums = new Map(list.map((listing) => [listing, sumOf(listing)]));
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
-    const whys = sorted.some((listing) => listings.missing[listing] !== "");
+    const isAnyMissing = sorted.some((listing) => listings.missing[listing] !== "");
+    // True if nothing is known about a listing's cost.
     const isUnknown = (listing) => listings.missing[listing] !== "" && sums.get(listing).part === 0;
     const columns = [
       { head: "%", text: (listing) => (isUnknown(listing) ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
@@ -34,22 +36,23 @@ export class CodeTable {
       { head: "bytes", text: (listing) => (listings.missing[listing] ? "" : grouped(listings.size[listing])) },
       { head: "written at", text: (listing) => (listings.loadedAt(listing) === null ? "" : writtenAt(listings.loadedAt(listing))) },
       { head: "process", text: (listing) => String(listings.pid[listing]) },
-      { head: "no listing", kind: "why", text: (listing) => (whys ? listings.missing[listing] : "") },
+      { head: "no listing", kind: "why", text: (listing) => (isAnyMissing ? listings.missing[listing] : "") },
     ];
     const cells = columns.map(({ text }) => sorted.map(text));
     // Leave out columns in which all cells are empty.
-    const shownColumns = columns.map((column, at) => ({ ...column, cells: cells[at] })).filter(({ cells }) => cells.some((cell) => cell !== ""));
+    const withCells = columns.map((column, index) => ({ ...column, cells: cells[index] }));
+    const shownColumns = withCells.filter(({ cells }) => cells.some((cell) => cell !== ""));
     // Only one row can be reached with Tab; arrow keys move from row to row.
-    const stop = sorted.includes(shown) ? shown : sorted[0];
-    const focused = this.#root.contains(document.activeElement);
+    const tabStop = sorted.includes(shown) ? shown : sorted[0];
+    const hadFocus = this.#root.contains(document.activeElement);
     const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of this function" },
       element("thead", {}, element("tr", {}, ...shownColumns.map(({ head, kind }) => element("th", { scope: "col", class: kind }, head)))),
       element("tbody", {}, ...sorted.map((listing, row) => element("tr", {
-        tabIndex: listing === stop ? 0 : -1, "data-home": listing === stop ? "" : null, "data-listing": listing,
+        tabIndex: listing === tabStop ? 0 : -1, "data-home": listing === tabStop ? "" : null, "data-listing": listing,
         "aria-selected": String(listing === shown), onclick: () => this.#chosen(listing),
       }, ...shownColumns.map(({ cells, kind }) => element("td", { class: kind, title: kind === "name" || kind === "why" ? cells[row] : null }, cells[row]))))));
     this.#root.replaceChildren(table);
-    if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
+    if (hadFocus) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
   }
 
   /** Handles a key in the table: arrows move from row to row, and Enter chooses the row's listing. */

@@ -6,7 +6,8 @@ import { lastPart } from "./box_actions.js";
 import { functionSums } from "./functions.js";
 import { isSignificant } from "./significance.js";
 
-/** Two compared sides: {total, count} of each, how changes are judged, and the factor for amounts of the earlier one. */
+/** Two compared profiles: {total, count} of each, how changes are judged (`kind`), the weights of one sample if the
+ * user stated them (`one`), and the factor for amounts of the earlier profile (`scale`). */
 export class Comparison {
   constructor(before, after, { kind, one }, normalize) {
     const side = ({ total, count }) => ({ total, count });
@@ -59,12 +60,14 @@ export function changedFunctions(page, comparison, byTotal) {
     const [weights, counts] = byTotal ? [sums.total, sums.totalCount] : [sums.self, sums.selfCount];
     for (let group = 0; group < groups.count; group++) {
       if (weights[group] === 0 && counts[group] === 0) continue;
+      // The function's amounts on this side.
       const sum = changeOf(byFunction, profile, groups.first[group])[side];
       sum.weight += weights[group];
       sum.count += counts[group];
     }
   }
   const changes = [...byFunction.values()];
+  // Make equal names different, then set the size of each change and the word for it.
   tellApart(changes, profile);
   for (const change of changes) judge(change, comparison);
   // The functions that changed most come first. Exact weights are compared as they are, samples by their share.
@@ -91,14 +94,15 @@ function changeOf(byFunction, { functions, categories }, number) {
   return byFunction.get(key);
 }
 
-/** Appends the source location to function names that occur several times. */
+/** Appends the source location, as far as it is known, to function names that occur several times. */
 function tellApart(changes, { functions }) {
-  // Functions of the same name get the file and line appended, as far as they are known.
-  const alike = new Map();
-  for (const { name } of changes) alike.set(name, (alike.get(name) ?? 0) + 1);
+  // The number of functions with each name.
+  const counts = new Map();
+  for (const { name } of changes) counts.set(name, (counts.get(name) ?? 0) + 1);
   for (const change of changes) {
     const file = functions.file[change.number];
-    if (alike.get(change.name) < 2 || !file) continue;
+    const isNameUnique = counts.get(change.name) === 1;
+    if (isNameUnique || !file) continue;
     const line = functions.line[change.number];
     change.name += ` (${lastPart(file)}${line > 0 ? `:${line}` : ""})`;
   }

@@ -19,7 +19,7 @@ export function foldedText(picture, top) {
     lines = [];
   // `prefix` is the stack of each node as text, with `;` between functions. Start with the callers of `top`.
   const above = [];
-  for (let at = top; at > 0; at = tree.parent[at]) above.push(foldedName(picture.nameOf(at)));
+  for (let caller = top; caller > 0; caller = tree.parent[caller]) above.push(foldedName(picture.nameOf(caller)));
   prefix[top] = above.reverse().join(";");
   for (let node = top; node < tree.length; node++) {
     if (node > top) {

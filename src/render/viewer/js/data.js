@@ -10,10 +10,10 @@ export class Pack {
     const length = new DataView(block.buffer, block.byteOffset).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(block.subarray(4, 4 + length)));
     this.#sections = head.sections;
-    let at = 4 + length;
+    let offset = 4 + length;
     for (const { name, kind, length: count, bytes } of head.columns) {
-      this.#columns.set(name, { kind, count, bytes: block.subarray(at, at + bytes) });
-      at += bytes;
+      this.#columns.set(name, { kind, count, bytes: block.subarray(offset, offset + bytes) });
+      offset += bytes;
     }
   }
 
@@ -62,13 +62,13 @@ function fromBase64(text) {
 /** Decodes a column of numbers, into 32 bits each if all of them fit. */
 function decodeNumbers({ bytes, count }) {
   const small = new Uint32Array(count);
-  for (let at = 0, index = 0; index < count; index++) {
+  for (let offset = 0, index = 0; index < count; index++) {
     // Numbers are stored with seven bits per byte, lowest bits first. The highest bit of a byte means that more follow.
     // Multiply instead of shifting, because numbers may have more than 32 bits.
-    let byte = bytes[at++];
+    let byte = bytes[offset++];
     let number = byte & 0x7f;
     for (let factor = 128; byte >= 0x80; factor *= 128) {
-      byte = bytes[at++];
+      byte = bytes[offset++];
       number += (byte & 0x7f) * factor;
     }
     if (number > 0xffffffff) return decodeLarge({ bytes, count }, small, index);
@@ -82,13 +82,13 @@ function decodeLarge({ bytes, count }, small, from) {
   const large = new Float64Array(count);
   large.set(small.subarray(0, from));
   // Skip the numbers that `small` has already: each ends with a byte below 0x80.
-  let at = 0;
-  for (let skipped = 0; skipped < from; at++) if (bytes[at] < 0x80) skipped++;
+  let offset = 0;
+  for (let skipped = 0; skipped < from; offset++) if (bytes[offset] < 0x80) skipped++;
   for (let index = from; index < count; index++) {
-    let byte = bytes[at++];
+    let byte = bytes[offset++];
     let number = byte & 0x7f;
     for (let factor = 128; byte >= 0x80; factor *= 128) {
-      byte = bytes[at++];
+      byte = bytes[offset++];
       number += (byte & 0x7f) * factor;
     }
     large[index] = number;
@@ -101,11 +101,11 @@ function decodeDeltas({ bytes, count }) {
   const numbers = new Float64Array(count);
   let value = 0;
   let largest = 0;
-  for (let at = 0, index = 0; index < count; index++) {
-    let byte = bytes[at++];
+  for (let offset = 0, index = 0; index < count; index++) {
+    let byte = bytes[offset++];
     let zigzag = byte & 0x7f;
     for (let factor = 128; byte >= 0x80; factor *= 128) {
-      byte = bytes[at++];
+      byte = bytes[offset++];
       zigzag += (byte & 0x7f) * factor;
     }
     // Zigzag encoding: 0, 1, 2, 3 … stand for the differences 0, −1, 1, −2 …

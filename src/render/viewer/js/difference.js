@@ -31,7 +31,7 @@ const NO_CHANGE = { samples: "within noise", exact: "the same", nothing: "the sa
 
 const NONE_CHANGED = { samples: "No function changed by more than sampling noise" };
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Difference" in `root`. */
 export function mountDifference(root, page) {
   new DifferencePart(root, page);
 }
@@ -106,6 +106,7 @@ class DifferencePart {
     return element("div", { id: "difference-legend", class: "flame-legend", role: "group", tabindex: "0", "aria-label": "Legend" }, ...entries);
   }
 
+  /** Creates the table of changed functions. `showTable` fills in its rows. */
   tableElement() {
     const head = ["before", "after", "delta (points)", "change", "samples before", "samples after"].map((name) =>
       element("th", { class: "number", scope: "col" }, name),
@@ -166,7 +167,7 @@ class DifferencePart {
     return true;
   }
 
-  /** Both sides of the comparison, with the current settings. */
+  /** The comparison of the two profiles, with the current settings. */
   comparison() {
     const { page } = this,
       { state, profile } = page,
@@ -205,7 +206,7 @@ class DifferencePart {
     view.paint();
   }
 
-  /** The line above the graph: both totals, and how much of the earlier profile no longer occurs. */
+  /** The line above the graph: the totals of both profiles, and how much of the earlier one no longer occurs. */
   factsOf({ before, after, kind }, picture) {
     const { unit } = this.page;
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
@@ -240,6 +241,7 @@ class DifferencePart {
     this.table.replaceChildren(...(shown.length > 0 ? shown.map((change) => this.row(change, comparison)) : [none]));
   }
 
+  /** The row of a changed function. A click on it selects the function. */
   row(
     { name, module, before, after, delta, word, number },
     { before: { total: wholeBefore }, after: { total: wholeAfter } },

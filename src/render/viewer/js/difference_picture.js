@@ -35,9 +35,9 @@ export class DifferencePicture extends TreePicture {
   step(node) {
     if (!this.isChange(node)) return 0;
     const before = this.amountBefore(node), after = this.totalOf(node);
-    const part = (after - before) / Math.max(after, before, 1);
-    const steps = Math.max(1, Math.ceil(Math.abs(part) * STEPS));
-    return part < 0 ? -steps : steps;
+    const relativeChange = (after - before) / Math.max(after, before, 1);
+    const steps = Math.max(1, Math.ceil(Math.abs(relativeChange) * STEPS));
+    return relativeChange < 0 ? -steps : steps;
   }
 
   swatchOf(node) {

@@ -11,10 +11,12 @@ const MOST_FUNCTIONS = 6;
 /** The maximum number of names in a link's search. With more names, the address would be too long to share. */
 const MOST_NAMES = 40;
 
-/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
+/** Mounts the part "Doctor" in `root`, and redraws it when the state that it depends on changes. */
 export function mountDoctor(root, page) {
   const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
-  const draw = drawingOf(page, () => root.replaceChildren(...page.pack.json("findings").map((told) => recordingArticle(page, told))));
+  const articles = () => page.pack.json("findings").map((report) => recordingArticle(page, report));
+  // `draw` schedules a drawing for the next frame.
+  const draw = drawingOf(page, () => root.replaceChildren(...articles()));
   root.classList.add("doctor");
   scrollsByKeyboard(root);
   page.store.subscribe((state, changed) => {
@@ -23,25 +25,26 @@ export function mountDoctor(root, page) {
   if (page.state.part === "doctor") draw();
 }
 
-/** What `doctor` found in one recording: facts, findings, processes with JIT code, and minor findings. */
-function recordingArticle(page, told) {
-  const { samples, frames, named_frames: named } = told;
+/** Shows what `doctor` found in one recording (`report`): facts, findings, processes with JIT code, and minor
+ * findings. */
+function recordingArticle(page, report) {
+  const { samples, frames, named_frames: named } = report;
   const title = [
-    `${grouped(samples)} samples of ${told.events.join(", ")}`,
-    stacksBy(told.stacks),
+    `${grouped(samples)} samples of ${report.events.join(", ")}`,
+    stacksBy(report.stacks),
     `${grouped(named)} of ${grouped(frames)} frames have a name (${percent(named, frames)})`,
   ];
   return element("article", {},
-    element("h2", {}, told.file),
+    element("h2", {}, report.file),
     element("p", {}, title.join(" · ")),
-    ...told.innermost.map(({ event, said }) => element("p", { class: "innermost" }, `${event}: ${said}`)),
-    told.findings.length === 0 ? element("p", { class: "well" }, "No problems found.")
-      : element("p", {}, `${counted(told.findings.length, "finding")}, ${
-        told.findings.length === 1 ? "" : "each "}with the share of samples affected:`),
-    element("ol", { class: "findings" }, ...told.findings.map((found) => findingItem(page, found, "finding"))),
-    ...told.processes.map(processItem),
-    told.minor.length > 0 ? element("h3", {}, "Minor or expected") : null,
-    element("ol", { class: "findings minor" }, ...told.minor.map((found) => findingItem(page, found, "minor"))));
+    ...report.innermost.map(({ event, said }) => element("p", { class: "innermost" }, `${event}: ${said}`)),
+    report.findings.length === 0 ? element("p", { class: "well" }, "No problems found.")
+      : element("p", {}, `${counted(report.findings.length, "finding")}, ${
+        report.findings.length === 1 ? "" : "each "}with the share of samples affected:`),
+    element("ol", { class: "findings" }, ...report.findings.map((found) => findingItem(page, found, "finding"))),
+    ...report.processes.map(processItem),
+    report.minor.length > 0 ? element("h3", {}, "Minor or expected") : null,
+    element("ol", { class: "findings minor" }, ...report.minor.map((found) => findingItem(page, found, "minor"))));
 }
 
 function stacksBy({ by, bytes }) {
@@ -63,15 +66,16 @@ function findingItem(page, found, sort) {
       element("p", { class: "shows" }, facts.filter(Boolean).join(", "), " ", ...findingLinks(page, found, frames))));
 }
 
-/** The links of a finding, and what clicking them does. */
+/** The buttons of a finding: highlight its frames in the flame graph, select its process, or show one of its
+ * functions. */
 function findingLinks(page, found, frames) {
   const { store, profile } = page;
-  const made = [];
+  const buttons = [];
   if (frames.length > 0) {
     const names = [...new Set(frames.map(({ number }) => profile.functions.name[number]))];
     const search = names.length === 1 ? { search: names[0], regex: false }
       : { search: `^(${names.slice(0, MOST_NAMES).map(quotedName).join("|")})$`, regex: true };
-    made.push(element("button", {
+    buttons.push(element("button", {
       class: "show-frames", onclick: () => store.set({ ...search, part: "flame", zoom: [], sandwich: null, focus: null }),
     }, names.length > MOST_NAMES ? `Highlight the ${MOST_NAMES} hottest of these frames` : "Highlight these frames"));
   }
@@ -79,21 +83,22 @@ function findingLinks(page, found, frames) {
   const tracks = pid === null || pid === undefined ? []
     : profile.tracks.map((_, track) => track).filter((track) => profile.tracks[track].pid === pid);
   if (tracks.length > 0 && tracks.length < profile.tracks.length) {
-    made.push(element("button", { class: "show-process", onclick: () => store.set({ tracks }) }, `Only process ${pid}`));
+    buttons.push(element("button", { class: "show-process", onclick: () => store.set({ tracks }) }, `Only process ${pid}`));
   }
   const { categories, functions } = profile;
-  made.push(...frames.slice(0, MOST_FUNCTIONS).map(({ number, weight }) => element("button", {
+  buttons.push(...frames.slice(0, MOST_FUNCTIONS).map(({ number, weight }) => element("button", {
     class: "target", title: functions.module[number],
     onclick: () => store.set({ selected: number, sandwich: number, part: "flame" }),
   }, swatch(categories[functions.category[number]]), ` ${functions.name[number]} ${amount(weight, page.unit)}`)));
-  return made;
+  return buttons;
 }
 
 function quotedName(name) {
   return name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** The functions that a finding is about, the heaviest first, each with the weight of the stacks that contain it. */
+/** The functions that a finding is about, the heaviest first, each with the weight of the stacks that contain it.
+ * `show` is the part of the finding that says which functions these are. */
 function framesOf(page, show) {
   const { profile } = page;
   const { functions, categories } = profile;
@@ -121,7 +126,8 @@ function framesOf(page, show) {
   return found.sort((a, b) => b.weight - a.weight || a.number - b.number);
 }
 
-/** A test that is true for functions that are in one of the given files or in JIT code, unless threads start in them. */
+/** A test that is true for functions that are in one of the given files or in JIT code, unless threads start in
+ * them. */
 function outermostTest({ profile }, show) {
   const { functions, categories } = profile;
   const [files, beginnings] = [new Set(show.files ?? []), new Set(show.beginnings ?? [])];

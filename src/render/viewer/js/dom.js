@@ -21,7 +21,7 @@ export function element(tag, attributes = {}, ...children) {
 export function drawingOf(page, draw) {
   let asked = false;
   const ask = () => {
-    // Several requests before the next frame lead to one drawing.
+    // Several requests before the next frame lead to one call of `draw`.
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => {

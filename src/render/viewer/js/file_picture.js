@@ -27,9 +27,9 @@ function readBoxes(svg, isChart) {
       });
     }
   }
-  boxes.forEach((box, at) => {
+  boxes.forEach((box, index) => {
     // Node 0 is the root, which a chart doesn't have.
-    box.node = isChart ? at + 1 : at;
+    box.node = isChart ? index + 1 : index;
     if (box.letter === IDLE_LETTER) box.node = IDLE;
     // Lanes have the numbers LANE, LANE − 1 and so on, which say where they are in `lanes`.
     if (box.letter === LANE_LETTER) box.node = LANE - (lanes.push(box) - 1);
@@ -70,9 +70,9 @@ export class FilePicture extends FlamePicture {
     const placed = new BoxRows(), narrowest = pixel * (this.facts.chart ? NARROW_IN_CHART : NARROW_BOX);
     for (const row of this.rows) {
       let drawnTo = -Infinity;
-      for (let at = firstBehind(row, view.start); at < row.length && row[at].start < view.end; at++) {
-        const { node, start, end } = row[at];
-        // Of several narrow boxes within that distance, one is kept.
+      for (let index = firstBehind(row, view.start); index < row.length && row[index].start < view.end; index++) {
+        const { node, start, end } = row[index];
+        // Of several narrow boxes that are closer together than `narrowest`, only the first is drawn.
         if (end - start < narrowest && end - drawnTo < narrowest) continue;
         placed.add(node, start, end);
         drawnTo = end;
@@ -86,7 +86,8 @@ export class FilePicture extends FlamePicture {
     return [node];
   }
 
-  /** The range that zooming to a node shows; the whole picture without a node. */
+  /** The range that zooming to a node shows, and the node. The whole picture (node 0) if there is no node to zoom to,
+   * or if its box fills the picture anyway. */
   viewOf([node = 0]) {
     const box = node === 0 ? null : this.boxOf(node);
     const isWhole = !box || box.start === box.end || (!this.facts.chart && box.end - box.start === this.all);
@@ -174,7 +175,7 @@ export class FilePicture extends FlamePicture {
   }
 }
 
-/** The index of the first box in a row that ends after this place. */
+/** The index of the first box in a row that ends after this place; the number of boxes if none does. */
 function firstBehind(row, place) {
   let [low, high] = [0, row.length];
   while (low < high) {

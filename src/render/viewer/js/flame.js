@@ -19,7 +19,7 @@ export function whyEmpty(page) {
   return "Everything is hidden. Use the buttons above to show it again.";
 }
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Flame graph" in `root`. */
 export function mountFlame(root, page) {
   new FlamePart(root, page);
 }
@@ -49,8 +49,8 @@ class FlamePart {
   /** The bar above the graph: direction, order, what to merge, and buttons. */
   toolbar() {
     const { store } = this.page;
-    // True if the tree of this direction starts at the other end of stacks than the current one. A zoom is a path from
-    // the root, so it then means nothing and is dropped.
+    // True if the tree for this direction starts at the other end of the stacks. A zoom is a path from the root, which
+    // the other tree doesn't have, so the zoom is dropped.
     const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
@@ -140,12 +140,14 @@ class FlamePart {
     if (event.key === "Escape" && !event.defaultPrevented && this.leave()) event.preventDefault();
   }
 
+  /** Zooms a graph to a box and selects its function. Only the zoom of the whole graph is kept in the state: as a path
+   * or, in time order, as a range of time. */
   zoom(view, { node, start, end, path }) {
     const { store } = this.page,
-      isShared = view === this.views.whole && !view.picture.lanes;
+      isPathKept = view === this.views.whole && !view.picture.lanes;
     const selected = node > 0 ? view.picture.functionOf(node) : null;
     view.zoomTo(view.picture.viewOf(path, [start, end]));
-    store.set({ selected, ...(isShared && { zoom: path }), ...(view.picture.lanes && { span: [start, end] }) });
+    store.set({ selected, ...(isPathKept && { zoom: path }), ...(view.picture.lanes && { span: [start, end] }) });
   }
 
   resetZoom() {
@@ -159,8 +161,9 @@ class FlamePart {
     const view = this.shownViews().at(-1),
       isMerged = !view.picture.lanes;
     const picture = isMerged ? view.picture : this.model.wholePicture(true), top = isMerged ? view.zoomed : 0;
-    // Folded stacks have a frame for each of the unnamed ones that the picture joins.
-    copy(view, picture.tree.runs?.size > 0 ? foldedText(this.model.pictureOfSingleFrames(picture, top), 0) : foldedText(picture, top));
+    // Where the picture joins unnamed frames in a row, folded stacks list each of them.
+    const hasJoinedFrames = picture.tree.runs?.size > 0;
+    copy(view, hasJoinedFrames ? foldedText(this.model.pictureOfSingleFrames(picture, top), 0) : foldedText(picture, top));
   }
 
   shownViews() {
@@ -174,9 +177,10 @@ class FlamePart {
       { state } = page;
     if (root.hidden) return;
     this.showChoices(state);
-    // When the view changes, the element with the focus may disappear. The new graph then takes the focus.
-    const isSandwich = state.sandwich !== null, isTurned = this.sandwiched !== state.sandwich;
-    const takesFocus = isTurned && (isLost(document.activeElement) || root.contains(document.activeElement));
+    // When the page switches between the whole graph and a sandwich view, the element with the focus may disappear. The
+    // new graph then takes the focus.
+    const isSandwich = state.sandwich !== null, isSwitch = this.sandwiched !== state.sandwich;
+    const takesFocus = isSwitch && (isLost(document.activeElement) || root.contains(document.activeElement));
     this.sandwiched = state.sandwich;
     this.views.whole.root.hidden = isSandwich;
     this.sandwich.hidden = !isSandwich;
@@ -220,9 +224,10 @@ class FlamePart {
   showKept(state) {
     const { profile, store } = this.page,
       names = profile.functions.name;
-    const kept = [];
-    const keep = (words, name, changes) =>
-      kept.push(
+    const buttons = [];
+    // A click on the button makes these changes to the state.
+    const addButton = (words, name, changes) =>
+      buttons.push(
         element(
           "button",
           { title: `${words} ${name} (click to undo)`, onclick: () => store.set(changes) },
@@ -231,16 +236,17 @@ class FlamePart {
           " ✕",
         ),
       );
+    // The change that removes a value from one of the state's lists.
     const without = (key, value) => ({ [key]: state[key].filter((other) => other !== value) });
-    if (state.sandwich !== null) keep("Callers and callees of", names[state.sandwich] ?? "?", { sandwich: null });
-    if (state.focus !== null) keep("Only stacks through", names[state.focus] ?? "?", { focus: null });
+    if (state.sandwich !== null) addButton("Callers and callees of", names[state.sandwich] ?? "?", { sandwich: null });
+    if (state.focus !== null) addButton("Only stacks through", names[state.focus] ?? "?", { focus: null });
     for (const number of state.hiddenFunctions)
-      keep("Hidden:", names[number] ?? "?", without("hiddenFunctions", number));
+      addButton("Hidden:", names[number] ?? "?", without("hiddenFunctions", number));
     for (const module of state.hiddenModules)
-      keep("Hidden: module", lastPart(module), without("hiddenModules", module));
+      addButton("Hidden: module", lastPart(module), without("hiddenModules", module));
     for (const number of state.hiddenCategories)
-      keep("Hidden:", `${profile.categories[number]?.name ?? "?"} code`, without("hiddenCategories", number));
-    this.kept.replaceChildren(...kept);
+      addButton("Hidden:", `${profile.categories[number]?.name ?? "?"} code`, without("hiddenCategories", number));
+    this.kept.replaceChildren(...buttons);
   }
 
   /** Shows the kinds of code that have self weight, with their colors and shares. */

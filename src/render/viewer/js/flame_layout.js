@@ -42,7 +42,8 @@ export class BoxRows {
     if (this.first.length === 0) this.first = [0];
   }
 
-  /** The box of a row at a place, or the nearest box within `slack`; −1 if there is none. */
+  /** The box of a row at a place on the horizontal axis, or the nearest box within the distance `slack`; −1 if there is
+   * none. */
   at(row, place, slack) {
     if (row < 0 || row >= this.rows) return -1;
     // Find the first box that ends after the place.
@@ -111,6 +112,7 @@ function layoutChildren(tree, node, from, view, narrowest, boxes) {
 /** The place where the box of a node starts. */
 export function startOfNode(tree, node) {
   let start = 0;
+  // Add the weights of all siblings to the left, of the node and of its callers.
   for (let at = node; at > 0; at = tree.parent[at]) {
     for (let before = tree.first[tree.parent[at]]; before !== at; before = tree.next[before]) start += tree.total[before];
   }

@@ -57,8 +57,9 @@ function paintBox(brush, picture, box, top) {
     to = view.view.end;
   const left = view.leftOf(Math.max(start, from)),
     right = view.leftOf(Math.min(end, to));
-  // `left` and `right` are the edges of the visible part, in pixels.
+  // `left` and `right` are the edges of the box's visible part, in pixels.
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
+  // Boxes have gaps of one pixel between them, unless they are very narrow.
   const width = right - left,
     shown = width > 2 ? width - 1 : width,
     height = view.look.row - 1;
@@ -74,6 +75,7 @@ function paintBox(brush, picture, box, top) {
     if (width > 3 && picture.isSelected(node)) outline(pen, brush.ink, 1, left, top, shown, height);
     if (isOutside) pen.globalAlpha = 1;
   }
+  // Too narrow for a few letters.
   if (width <= view.look.font * 1.6) return;
   const text = brush.fitter.fit(picture.nameOf(node), shown - 5, picture.isJit(node));
   if (!text) return;
@@ -104,12 +106,13 @@ function paintShares(brush, picture, node, left, width, top) {
   const { pen, shades } = brush,
     shares = picture.sharesOf(node);
   if (shares.length === 0) return;
-  const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
-  let at = left;
+  const total = shares.reduce((sum, [, weight]) => sum + weight, 0);
+  let stripeLeft = left;
   for (const [letter, weight] of shares) {
+    const stripeWidth = (width * weight) / total;
     setFill(brush, shades.of(letter, 0).fill);
-    pen.fillRect(at, top, (width * weight) / all, 3);
-    at += (width * weight) / all;
+    pen.fillRect(stripeLeft, top, stripeWidth, 3);
+    stripeLeft += stripeWidth;
   }
 }
 
@@ -149,7 +152,8 @@ export function paintVeil(view, box, isFocused) {
   );
 }
 
-/** The end (exclusive) of the rows that may contain callees of a box. The lane of the next thread ends them. */
+/** The row after the last one that may contain callees of a box in this row: the row with the name of the next thread,
+ * or the end of the graph. */
 function lastRowBelow(boxes, row) {
   let last = row + 1;
   while (last < boxes.rows && !(boxes.node[boxes.first[last]] <= LANE)) last++;

@@ -104,6 +104,7 @@ export class FlamePicture {
     return shares.map(([letter, weight]) => `${this.kindOf(letter)} ${percent(weight, all)}`).join(", ");
   }
 
+  /** In a comparison, the text about the amount in the earlier profile and the change since then; otherwise empty. */
   changeOf(node) {
     const before = this.beforeOf(node);
     if (before === null) return "";

@@ -19,17 +19,23 @@ const SEEN_PIXELS = 4;
  * pointed(box), when another box is pointed at (−1: none); empty(), which returns why there are no boxes. All of
  * them are optional. */
 export class FlameView {
+  /** `id` is the ID of the graph's element, `label` its name for screen readers, and `look` is like `FLAME_LOOK`. */
   constructor(page, id, label, handlers, look = FLAME_LOOK) {
     Object.assign(this, { page, handlers, label, look });
     this.picture = null;
     this.boxes = new BoxRows();
+    /** The box under the pointer; −1 if there is none. */
     this.hovered = -1;
+    /** The box at the keyboard cursor: {row, place, node}; null if there is none. */
     this.cursor = null;
     /** How much of the graph is below the window, in pixels. */
     this.below = 0;
-    /** True if the last search step led to the box at the cursor. The box is then highlighted even without the focus. */
+    /** True if the last search step led to the box at the cursor. The box is then highlighted even without the
+     * focus. */
     this.isWalked = false;
+    /** The visible range of the picture. */
     this.view = { start: 0, end: 0 };
+    /** The node that the view is zoomed to; 0 is the root. */
     this.zoomed = 0;
     this.build(id);
     this.draw = drawingOf(page, () => this.paint());
@@ -37,6 +43,8 @@ export class FlameView {
     onResize(this.scroll, this.draw);
   }
 
+  /** Creates the graph's elements. Boxes are drawn on `canvas`, and `veil`, on top of it, highlights one of them.
+   * `told` is read out by screen readers. */
   build(id) {
     this.canvas = element("canvas", { id: `${id}-canvas`, role: "img", "aria-label": this.label });
     this.veil = element("canvas", { "aria-hidden": "true" });
@@ -119,11 +127,11 @@ export class FlameView {
     return { left: lanes.left - this.scroll.getBoundingClientRect().left, width: lanes.width };
   }
 
-  /** Lays out the boxes unless this has already been done, and reads the scroll position. */
+  /** Lays out the boxes unless this has already been done for the current view, and reads the scroll position. */
   layOut() {
     const { picture, view, width, height } = this,
       key = [view.start, view.end, width].join(),
-      before = [this.contentHeight, this.laidOutHeight].join();
+      heightsBefore = [this.contentHeight, this.laidOutHeight].join();
     if (this.layoutOf !== picture || this.layoutKey !== key) {
       this.boxes = view.end > view.start ? picture.layout(view, (view.end - view.start) / width) : new BoxRows();
       [this.layoutOf, this.layoutKey, this.hovered] = [picture, key, -1];
@@ -133,7 +141,7 @@ export class FlameView {
     this.laidOutHeight = height;
     // When the graph's direction has changed, scroll to the root.
     if (this.isAtEdge) this.scroll.scrollTop = picture.upward ? this.contentHeight : 0;
-    else if (picture.upward && before !== [this.contentHeight, height].join()) {
+    else if (picture.upward && heightsBefore !== [this.contentHeight, height].join()) {
       // Keep the boxes at the bottom where they are, even if the window became lower or has fewer rows.
       this.scroll.scrollTop = this.contentHeight - height - this.below;
     }
@@ -157,14 +165,15 @@ export class FlameView {
   /** The middle of the widest visible box with this name, in pixels of the window; null if there is none. */
   placeOf(name) {
     const { node, start, end } = this.boxes;
-    let box = -1;
-    for (let at = 0; at < node.length; at++) {
-      if (this.picture.nameOf(node[at]) === name && (box < 0 || end[at] - start[at] > end[box] - start[box])) box = at;
+    let widest = -1;
+    for (let box = 0; box < node.length; box++) {
+      if (this.picture.nameOf(node[box]) !== name) continue;
+      if (widest < 0 || end[box] - start[box] > end[widest] - start[widest]) widest = box;
     }
-    if (box < 0) return null;
+    if (widest < 0) return null;
     const edge = this.scroll.getBoundingClientRect();
-    const place = (Math.max(start[box], this.view.start) + Math.min(end[box], this.view.end)) / 2;
-    return { x: edge.left + this.leftOf(place), y: edge.top + this.topOf(this.boxes.rowOf(box)) + this.look.row / 2 };
+    const middle = (Math.max(start[widest], this.view.start) + Math.min(end[widest], this.view.end)) / 2;
+    return { x: edge.left + this.leftOf(middle), y: edge.top + this.topOf(this.boxes.rowOf(widest)) + this.look.row / 2 };
   }
 
   /** Paints the boxes and what is highlighted. If there are no boxes, shows a text that says why. */
@@ -179,6 +188,8 @@ export class FlameView {
     this.handlers.painted?.(this);
   }
 
+  /** Highlights the box under the pointer. If there is none, highlights the one at the keyboard cursor, provided that
+   * the graph has the focus or a search led to the box. */
   paintPointed() {
     if (!this.picture || !this.outerWidth) return;
     const isFocused = this.hovered < 0 && (this.isWalked || document.activeElement === this.scroll);
@@ -248,6 +259,7 @@ export class FlameView {
   /** Zooms to a box, and passes the path of its functions to the rest of the page. */
   enter(box) {
     const { node, start, end } = this.boxes;
+    // The box with a thread's name has nothing to zoom to.
     if (node[box] <= LANE) return;
     const path = node[box] > 0 ? this.picture.pathOf(node[box]) : [];
     this.isWalked = false;
@@ -292,6 +304,7 @@ export class FlameView {
       const place = view.start + (event.clientX - this.scroll.getBoundingClientRect().left - this.left) / this.scale;
       this.widen(place, Math.exp(event.deltaY * 0.002));
     } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+      // The wheel turns more sideways than up or down.
       this.move((sideways / this.width) * range);
     } else {
       return;
@@ -303,8 +316,9 @@ export class FlameView {
   widen(place, factor) {
     const { start, end } = this.view,
       { whole } = this.picture;
-    const least = (whole.end - whole.start) * 1e-9;
-    if ((end - start) * factor < least) return;
+    // The shortest range that can be shown is a billionth of the picture.
+    const shortest = (whole.end - whole.start) * 1e-9;
+    if ((end - start) * factor < shortest) return;
     this.showRange(place - (place - start) * factor, place + (end - place) * factor);
   }
 
@@ -368,11 +382,13 @@ export class FlameView {
       node === cursor.node && row === cursor.row && start <= cursor.place && cursor.place <= end);
   }
 
-  /** Moves the cursor to a search match. Zooms if the match is out of view or too narrow to be seen. */
-  walkTo(at) {
-    const { node, row, start, end } = this.picture.foundPlaces(this.boxes)[at], { view } = this;
+  /** Moves the cursor to the search match with this index. Zooms if the match is out of view or too narrow to be
+   * seen. */
+  walkTo(index) {
+    const { node, row, start, end } = this.picture.foundPlaces(this.boxes)[index], { view } = this;
     const isInView = start < view.end && end > view.start;
     if (!isInView || (end - start) * this.scale < SEEN_PIXELS) {
+      // Put the match in the middle of a range in which it is twice as wide as it must be, but don't zoom out for this.
       const half = Math.min(view.end - view.start, ((end - start) * this.width) / (2 * SEEN_PIXELS)) / 2;
       this.showRange((start + end) / 2 - half, (start + end) / 2 + half);
     }
@@ -403,26 +419,29 @@ export class FlameView {
     const box = this.cursorBox();
     if (box < 0) return this.pointToFirst();
     const row = this.boxes.rowOf(box);
+    const nextRow = right === 0 ? row + down : row;
     let next = -1;
     if (right !== 0) next = box + right;
     else if (down < 0) next = this.boxes.at(row - 1, this.cursor.place, 0);
     else next = this.firstBelow(box, row + 1);
-    const isThere = next >= 0 && next < this.boxes.length && this.boxes.rowOf(next) === row + (right === 0 ? down : 0);
-    if (!isThere) return;
+    // Boxes are numbered across all rows, so the next number may be in another row.
+    const isInNextRow = next >= 0 && next < this.boxes.length && this.boxes.rowOf(next) === nextRow;
+    if (!isInNextRow) return;
     this.pointTo(next);
-    this.reveal(row + (right === 0 ? down : 0));
+    this.reveal(nextRow);
   }
 
-  /** The heaviest box of a row that lies within the range of another box. */
+  /** The heaviest box of a row that lies within the range of another box (`box`); −1 if there is none. */
   firstBelow(box, row) {
     const { boxes } = this;
     if (row >= boxes.rows) return -1;
-    let best = -1;
-    for (let at = boxes.first[row]; at < boxes.first[row + 1]; at++) {
-      const isBelow = boxes.start[at] >= boxes.start[box] && boxes.end[at] <= boxes.end[box];
-      if (isBelow && (best < 0 || boxes.end[at] - boxes.start[at] > boxes.end[best] - boxes.start[best])) best = at;
+    const weight = (number) => boxes.end[number] - boxes.start[number];
+    let heaviest = -1;
+    for (let candidate = boxes.first[row]; candidate < boxes.first[row + 1]; candidate++) {
+      const isWithin = boxes.start[candidate] >= boxes.start[box] && boxes.end[candidate] <= boxes.end[box];
+      if (isWithin && (heaviest < 0 || weight(candidate) > weight(heaviest))) heaviest = candidate;
     }
-    return best;
+    return heaviest;
   }
 
   reveal(row) {
@@ -436,12 +455,14 @@ export class FlameView {
  * where `at` counts from 1; null if there are no matches. */
 export function walkViews(views, step) {
   const counts = views.map((view) => view.picture?.foundPlaces(view.boxes).length ?? 0);
-  const all = counts.reduce((sum, count) => sum + count, 0), at = views.findIndex((view) => view.isWalked);
+  const all = counts.reduce((sum, count) => sum + count, 0);
   if (all === 0) return null;
+  // The view in which the last step led to a match; −1 if the search starts anew.
+  const current = views.findIndex((view) => view.isWalked);
   // Matches are numbered across all views. `before` is how many are in the views before the current one.
-  const before = counts.slice(0, Math.max(at, 0)).reduce((sum, count) => sum + count, 0);
-  // `place` is the number of the current match in its view; -1 if the search starts anew.
-  const place = at < 0 ? -1 : views[at].walkedPlace();
+  const before = counts.slice(0, Math.max(current, 0)).reduce((sum, count) => sum + count, 0);
+  // `place` is the number of the current match in its view; −1 if the search starts anew.
+  const place = current < 0 ? -1 : views[current].walkedPlace();
   const wanted = place < 0 ? (step > 0 ? 0 : all - 1) : (before + place + step + all) % all;
   // Find the view that contains the wanted match. `first` is the number of that view's first match.
   let [view, first] = [0, 0];

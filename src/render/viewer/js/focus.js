@@ -30,7 +30,8 @@ export function keepFocus(root) {
   watcher.observe(root, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
 }
 
-/** The main element of a part, or of the visible part. */
+/** The main element of a part or, if that can't have the focus, of the visible part; otherwise the tab of the visible
+ * part. */
 function homeOf(part) {
   const parts = [part, document.querySelector("[role=tabpanel]:not([hidden])")];
   const homes = parts.filter(Boolean).flatMap((part) => [part, ...part.querySelectorAll("[data-home]")]);

@@ -40,8 +40,8 @@ export function amount(value, unit) {
   return unit === "nanoseconds" ? duration(value) : `${grouped(value)} ${unit}`;
 }
 
-/** An amount in one of the scales of SVG files: "time", "bytes", "fraction", or a count with the unit `name`, which is rounded if
- * the scale is "large". */
+/** An amount in one of the scales of SVG files: "time", "bytes", "fraction", or a count with the unit `name`, which is
+ * rounded if the scale is "large". */
 export function scaledAmount(value, scale, name) {
   if (scale === "time") return duration(value);
   if (scale === "bytes") return byteCount(value);
@@ -50,8 +50,8 @@ export function scaledAmount(value, scale, name) {
   return `${number} ${name}`;
 }
 
-/** A number with two decimals. A number halfway between two, such as 0.125, is rounded to the one with an even digit, as
- * jitgraft's tables and SVG files do it; `toFixed` rounds it up. */
+/** A number with two decimals. A number halfway between two, such as 0.125, is rounded to the one with an even digit,
+ * as jitgraft's tables and SVG files do it; `toFixed` rounds it up. */
 export function withTwoDecimals(number) {
   const eighths = Math.abs(number) * 8;
   // Only eighths are exactly halfway. Of these, 0.375 and 0.875 are rounded up to an even digit.

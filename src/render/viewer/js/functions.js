@@ -40,8 +40,13 @@ export function functionGroups(profile, mergeTiers) {
 /** The position of each group among siblings in a flame graph: by name, as `jitgraft flamegraph` draws them. Truncated
  * stacks, which have no root, come last. */
 function ranksOf(first, name) {
-  const isCut = (group) => name[first[group]] === CUT_STACK;
-  const compare = (a, b) => isCut(a) - isCut(b) || (name[first[a]] < name[first[b]] ? -1 : name[first[a]] > name[first[b]] ? 1 : a - b);
+  const nameOf = (group) => name[first[group]];
+  const isCut = (group) => nameOf(group) === CUT_STACK;
+  const compare = (a, b) => {
+    if (isCut(a) !== isCut(b)) return isCut(a) ? 1 : -1;
+    if (nameOf(a) !== nameOf(b)) return nameOf(a) < nameOf(b) ? -1 : 1;
+    return a - b;
+  };
   const ranks = new Int32Array(first.length);
   Array.from(first, (_, group) => group).sort(compare).forEach((group, rank) => (ranks[group] = rank));
   return ranks;
@@ -57,9 +62,9 @@ export function functionSums(profile, groups, selection) {
   const { own, ownCount } = selection;
   const [self, selfCount, total, totalCount] = [0, 0, 0, 0].map(() => new Float64Array(groups.count));
   const shares = new Float64Array(groups.count * categories.length);
+  // `below` becomes the sum of each node and everything below it. Callees come after their callers, so going backward,
+  // the sum of a node is complete when the node is reached.
   const [below, belowCount] = [own.slice(), ownCount.slice()];
-  // Callees come after their callers. Going backward, the sum of a node and everything below it (`below`) is complete
-  // when the node is reached.
   const { recursive } = walkedNodes(profile, groups);
   for (let node = nodeCount - 1; node >= 0; node--) {
     // In a small selection, most stacks have no samples.
@@ -103,15 +108,17 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);
   const seen = new Float64Array(groups.count * categories.length).fill(Infinity);
+  // How often each group is on the current stack, and how many nodes have been visited.
   const onStack = new Uint32Array(groups.count);
   let entered = 0;
   // Go to the first child, then to the next sibling. Go up after the last sibling.
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
-    const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];
-    // `onStack` counts how often each group is on the current stack, and `entered` the nodes visited so far.
-    recursive[node] = onStack[group]++ > 0 ? 1 : 0;
-    seen[sort] = Math.min(seen[sort], entered++);
+    const group = groups.of[nodeFunction[node]], index = group * categories.length + functions.category[nodeFunction[node]];
+    recursive[node] = onStack[group] > 0 ? 1 : 0;
+    onStack[group]++;
+    seen[index] = Math.min(seen[index], entered);
+    entered++;
     if (first[node] >= 0) {
       node = first[node];
       continue;
@@ -142,13 +149,15 @@ function childLists(nodeParent) {
   return { first, next };
 }
 
-/** Self weights below a group, by group: what ran while the group was on the stack. */
+/** What ran while a group of functions was on the stack: the self weight of each group there, including that group
+ * itself.
+ * @returns {Map<number, number>} weights by group */
 export function ownBelow({ nodeParent, nodeFunction, nodeCount }, groups, own, group) {
   const [isBelow, sums] = [new Uint8Array(nodeCount), new Map()];
   for (let node = 0; node < nodeCount; node++) {
-    const parent = nodeParent[node], of = groups.of[nodeFunction[node]];
-    isBelow[node] = of === group || (parent >= 0 && isBelow[parent]) ? 1 : 0;
-    if (isBelow[node] && own[node] > 0) sums.set(of, (sums.get(of) ?? 0) + own[node]);
+    const parent = nodeParent[node], groupOfNode = groups.of[nodeFunction[node]];
+    isBelow[node] = groupOfNode === group || (parent >= 0 && isBelow[parent]) ? 1 : 0;
+    if (isBelow[node] && own[node] > 0) sums.set(groupOfNode, (sums.get(groupOfNode) ?? 0) + own[node]);
   }
   return sums;
 }

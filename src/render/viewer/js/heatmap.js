@@ -10,17 +10,20 @@ import { countingTracks } from "./lane_rows.js";
 /** The number of rows in a column. */
 const HEAT_ROWS = 50;
 
-/** In seconds. Shorter recordings have too few columns to show a pattern. */
+/** The minimum length, in seconds, of a recording with a heat map. Shorter ones have too few columns to show a
+ * pattern. */
 const HEAT_LEAST_SECONDS = 5;
 
 const HEAT_STEPS = 12;
 const NARROWEST_COLUMN = 3;
 const COLUMN_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
-/** The lengths of a column and a cell, and which columns show [from, to) in a width in pixels. */
+/** Divides the time [from, to) into columns and cells that fit into a width in pixels.
+ * @returns {{columnSeconds, column, cell, first, columns}} columnSeconds: the length of a column in seconds; column,
+ *   cell: the length of each in units of time; first: the number of the first column; columns: how many there are */
 export function heatShape(from, to, width, unitNs) {
-  const most = Math.max(1, width / NARROWEST_COLUMN), seconds = (to - from) * unitNs / 1e9;
-  const columnSeconds = COLUMN_SECONDS.find((each) => seconds / each <= most) ?? COLUMN_SECONDS[COLUMN_SECONDS.length - 1];
+  const mostColumns = Math.max(1, width / NARROWEST_COLUMN), seconds = (to - from) * unitNs / 1e9;
+  const columnSeconds = COLUMN_SECONDS.find((each) => seconds / each <= mostColumns) ?? COLUMN_SECONDS[COLUMN_SECONDS.length - 1];
   const column = columnSeconds * 1e9 / unitNs;
   const first = Math.floor(from / column), end = Math.max(first + 1, Math.ceil(to / column));
   return { columnSeconds, column, cell: column / HEAT_ROWS, first, columns: end - first };
@@ -65,11 +68,11 @@ export function drawHeat(pen, shape, heat, place, height, colors) {
 export function heatBoxes(shape, [from, to], place, height) {
   // The cells from `first` up to, but not including, `last`. They are counted column by column, from the bottom up.
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
-  const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
-  for (let column = Math.max(0, columns[0]); column <= Math.min(shape.columns - 1, columns[1]); column++) {
+  const firstColumn = Math.floor(first / HEAT_ROWS), lastColumn = Math.floor((last - 1) / HEAT_ROWS), boxes = [];
+  for (let column = Math.max(0, firstColumn); column <= Math.min(shape.columns - 1, lastColumn); column++) {
     // The first and the last column may be covered only in part.
-    const low = column === columns[0] ? first - column * HEAT_ROWS : 0;
-    const high = column === columns[1] ? last - column * HEAT_ROWS : HEAT_ROWS;
+    const low = column === firstColumn ? first - column * HEAT_ROWS : 0;
+    const high = column === lastColumn ? last - column * HEAT_ROWS : HEAT_ROWS;
     const left = Math.round(place((shape.first + column) * shape.column));
     const right = Math.round(place((shape.first + column + 1) * shape.column));
     const [top, bottom] = [heatTop(high, height), heatTop(low, height)];
@@ -81,13 +84,15 @@ export function heatBoxes(shape, [from, to], place, height) {
 /** The bottom edge of a row, where it starts, in pixels from the top. Rows are counted from the bottom. */
 export const heatTop = (row, height) => Math.round(height * (HEAT_ROWS - row) / HEAT_ROWS);
 
-/** Colors in even steps between two colors. */
+/** Colors in even steps between two colors, which are given as `#rrggbb`. */
 export function heatColors(from, to, steps) {
-  const parts = [from, to].map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
+  const channelsOf = (color) => [1, 3, 5].map((index) => parseInt(color.slice(index, index + 2), 16));
+  const [fromChannels, toChannels] = [channelsOf(from), channelsOf(to)];
   return Array.from({ length: steps + 1 }, (_, step) => {
     // The first step is clearly different from the background, so that small weights are visible.
-    const part = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
-    return "rgb(" + parts[0].map((value, at) => Math.round(value + (parts[1][at] - value) * part)).join(",") + ")";
+    const share = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
+    const mixed = fromChannels.map((value, channel) => Math.round(value + (toChannels[channel] - value) * share));
+    return "rgb(" + mixed.join(",") + ")";
   });
 }
 
@@ -150,6 +155,7 @@ export class HeatMap {
     pen.fillStyle = styleColor("--paper");
     pen.fillRect(0, 0, width, height);
     pen.globalAlpha = 1;
+    // Cut the ranges out of what was painted.
     pen.globalCompositeOperation = "destination-out";
     for (const range of ranges) heatBoxes(this.shape, range, place, height).forEach((box) => pen.fillRect(...box));
     pen.globalCompositeOperation = "source-over";
@@ -160,9 +166,9 @@ export class HeatMap {
   frame(pen, range, place, height, color) {
     const boxes = heatBoxes(this.shape, range, place, height);
     pen.fillStyle = styleColor(color);
-    boxes.forEach(([left, top, wide, high], at) => {
+    boxes.forEach(([left, top, wide, high], index) => {
       // The boxes of the neighboring columns.
-      const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
+      const [before, after] = [boxes[index - 1], boxes[index + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);
       pen.fillRect(left, bottom - 1, wide, 1);
       // The first column may start above the bottom, and the last may end below the top. The line at a side of a box is
@@ -174,11 +180,13 @@ export class HeatMap {
   }
 
   /**
-   * The time [from, to) of the cell under a point. With `always`, the nearest cell, otherwise null outside all cells.
+   * The time [from, to) of the cell under a point. Outside of all cells, null or, with `always`, that of the nearest
+   * cell.
    */
   spanAt(x, y, always) {
     const { shape } = this;
-    if (!shape || !always && x < 0) return null;
+    // Nothing has been drawn yet, or the point is to the left of the cells.
+    if (!shape || (!always && x < 0)) return null;
     const width = this.cells.clientWidth, height = this.cells.clientHeight;
     const [from, to] = this.view, time = from + Math.max(0, Math.min(width - 1, x)) / width * (to - from);
     const column = Math.floor(time / shape.column);

@@ -15,10 +15,11 @@ export class Compilations {
     this.about = pack.json("jit");
     const numbers = (column) => pack.numbers(`jit/${column}`);
     const { time } = profile;
+    // Converts times of the section, which are in other units from another start, to those of the profile.
     const shift = time ? Number(BigInt(this.about.base) - time.start) / time.unit : 0;
     const scale = time ? this.about.unit / time.unit : 1;
-    const placed = (times) => Float64Array.from(times, (at) => at * scale + shift);
-    this.time = placed(numbers("time"));
+    const converted = (times) => Float64Array.from(times, (time) => time * scale + shift);
+    this.time = converted(numbers("time"));
     this.category = numbers("category");
     this.bytes = numbers("bytes");
     const count = numbers("codes");
@@ -30,7 +31,7 @@ export class Compilations {
     this.input = numbers("input");
     this.name = pack.texts("jit/function.name");
     this.pid = numbers("function.pid");
-    this.moveTime = placed(numbers("move.time"));
+    this.moveTime = converted(numbers("move.time"));
     this.moveInput = numbers("move.input");
     this.#interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");
     this.again = this.#recompiled(numbers("again"));
@@ -42,7 +43,8 @@ export class Compilations {
     return this.time.length;
   }
 
-  /** How many code ranges of each row replaced earlier compiled code of their function. */
+  /** How many code ranges of each row replaced earlier compiled code of their function: `given`, or computed if that is
+   * empty, which means that each row is a single code range. */
   #recompiled(given) {
     if (given.length > 0) return given;
     const again = new Uint32Array(this.length);
@@ -105,7 +107,8 @@ export function compiledIn(compilations, categories, isIn) {
   return sums;
 }
 
-/** The index of the bin that contains a time, if the axis {from, to} is cut into equal bins; -1 if none does. */
+/** The index of the bin that contains a time, if the axis {from, to} is cut into `bins` equal parts; -1 if the time is
+ * outside of the axis. */
 function binOf(time, { from, to }, bins) {
   if (time < from || time > to) return -1;
   return Math.min(bins - 1, Math.floor(((time - from) / (to - from)) * bins));
@@ -144,24 +147,27 @@ export function accumulated(columns) {
  *   category
  */
 export function mostCompiled(compilations, isIn, most = 200) {
-  const found = new Map();
+  const byFunction = new Map();
   for (let row = 0; row < compilations.length; row++) {
     // 0 stands for several functions, which can't be listed one by one.
     const number = compilations.function[row] - 1;
     const time = compilations.time[row];
     if (number < 0 || !isIn(time, compilations.input[row])) continue;
-    let of = found.get(number);
-    if (!of) {
-      of = { number, codes: 0, again: 0, bytes: 0, tiers: new Map(), first: time, last: time };
-      found.set(number, of);
+    let sums = byFunction.get(number);
+    if (!sums) {
+      sums = { number, codes: 0, again: 0, bytes: 0, tiers: new Map(), first: time, last: time };
+      byFunction.set(number, sums);
     }
-    of.codes++;
-    of.again += compilations.again[row];
-    of.bytes += compilations.bytes[row];
-    of.tiers.set(compilations.category[row], (of.tiers.get(compilations.category[row]) ?? 0) + 1);
-    of.last = time;
+    const category = compilations.category[row];
+    sums.codes++;
+    sums.again += compilations.again[row];
+    sums.bytes += compilations.bytes[row];
+    sums.tiers.set(category, (sums.tiers.get(category) ?? 0) + 1);
+    // Rows are in order of time.
+    sums.last = time;
   }
-  return [...found.values()].sort((a, b) => b.codes - a.codes || b.bytes - a.bytes || a.number - b.number).slice(0, most);
+  const sorted = [...byFunction.values()].sort((a, b) => b.codes - a.codes || b.bytes - a.bytes || a.number - b.number);
+  return sorted.slice(0, most);
 }
 
 /**
@@ -184,8 +190,8 @@ export function programFrames(profile, interpreters) {
     if (interprets[number]) {
       category[node] = interpreted;
       // If the caller is the interpreted function's own frame, the interpreter runs that function.
-      const hasOwn = parent >= 0 && category[parent] === interpreted && nodeFunction[parent] === innermost[parent];
-      innermost[node] = hasOwn ? innermost[parent] : -1;
+      const isFunctionKnown = parent >= 0 && category[parent] === interpreted && nodeFunction[parent] === innermost[parent];
+      innermost[node] = isFunctionKnown ? innermost[parent] : -1;
     } else if (isProgram[functions.category[number]]) {
       [category[node], innermost[node]] = [functions.category[number], number];
     // Other code, such as libraries and the kernel, runs on behalf of its caller's function.
@@ -205,10 +211,11 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
   const sums = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
   if (!rows.time) return sums;
-  const counts = rowParts(profile, rows, { ...state, ranges: [] });
+  // Only the selected tracks count, but at all times. `partOf` returns 0 for the rows of other tracks.
+  const partOf = rowParts(profile, rows, { ...state, ranges: [] });
   const weights = state.weight === "samples" ? rows.count : rows.weight;
   for (let row = 0; row < rows.length; row++) {
-    const bin = counts(row) ? binOf(rows.time[row], axis, bins) : -1;
+    const bin = partOf(row) > 0 ? binOf(rows.time[row], axis, bins) : -1;
     if (bin < 0) continue;
     const category = rows.node[row] < 0 ? -1 : frames.category[rows.node[row]];
     // The last array is for samples without a function of the program.
@@ -226,7 +233,8 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
  */
 export function warmUp(profile, frames, compilations, state) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
-  const counts = rowParts(profile, rows, state);
+  // `partOf` returns 0 for rows that aren't selected.
+  const partOf = rowParts(profile, rows, state);
   const weights = state.weight === "samples" ? rows.count : rows.weight;
   const interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");
   const firstCompiled = compilations.firstCompiled();
@@ -242,7 +250,7 @@ export function warmUp(profile, frames, compilations, state) {
   const compiled = new Float64Array(profile.categories.length);
   const sums = { before: 0, later: 0, never: 0, untold: 0, unknown: 0, compiled, none: 0, total: 0 };
   for (let row = 0; row < rows.length; row++) {
-    if (!counts(row)) continue;
+    if (partOf(row) === 0) continue;
     const weight = weights[row];
     sums.total += weight;
     const node = rows.node[row];
@@ -251,10 +259,10 @@ export function warmUp(profile, frames, compilations, state) {
     else if (category !== interpreted) sums.compiled[category] += weight;
     else if (frames.function[node] < 0) sums.unknown += weight;
     else {
-      const at = whenCompiled(rows.track[row], frames.function[node]);
+      const compiledAt = whenCompiled(rows.track[row], frames.function[node]);
       // Perf maps without times, and sums of very large dumps, don't show when a function was compiled.
-      if (at === null) sums[compilations.length > 0 && compilations.about.whole ? "never" : "untold"] += weight;
-      else if (rows.time && rows.time[row] >= at) sums.later += weight;
+      if (compiledAt === null) sums[compilations.length > 0 && compilations.about.whole ? "never" : "untold"] += weight;
+      else if (rows.time && rows.time[row] >= compiledAt) sums.later += weight;
       else sums.before += weight;
     }
   }

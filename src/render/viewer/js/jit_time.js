@@ -17,9 +17,11 @@ const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeV
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
 
-/** Mounts the part in `root`, and redraws it when its size, or the state that it depends on, changes. */
+/** Mounts the part "JIT over time" in `root`, and redraws it when its size, or the state that it depends on,
+ * changes. */
 export function mountJitTime(root, page) {
   const part = new JitPart(root, page);
+  // `draw` schedules a call of `part.draw()` for the next frame.
   const draw = drawingOf(page, () => part.draw());
   part.redraw = draw;
   page.store.subscribe((state, changed) => {
@@ -38,21 +40,21 @@ class JitPart {
   #figures = {};
   #length = null;
 
+  /** Creates the part's elements: facts, notes, charts and tables. */
   constructor(root, page) {
     this.#page = page;
     this.redraw = () => {};
     root.classList.add("jit");
     scrollsByKeyboard(root);
     const nodes = this.#nodes;
-    const list = (id, label, options) => {
-      const made = element("select", { id, "aria-label": label, onchange: () => this.redraw() },
+    // A drop-down list. `options` are pairs of value and text.
+    const dropDown = (id, label, options) =>
+      element("select", { id, "aria-label": label, onchange: () => this.redraw() },
         ...options.map(([value, text]) => element("option", { value }, text)));
-      return made;
-    };
     nodes.facts = element("p", { id: "jit-facts" });
     nodes.notes = element("div", { id: "jit-notes" });
-    nodes.what = list("jit-what", "Measure", [["bytes", "bytes of code"], ["codes", "functions"]]);
-    nodes.how = list("jit-how", "Sum", [["each", "per interval"], ["sum", "cumulative"]]);
+    nodes.what = dropDown("jit-what", "Measure", [["bytes", "bytes of code"], ["codes", "functions"]]);
+    nodes.how = dropDown("jit-how", "Sum", [["each", "per interval"], ["sum", "cumulative"]]);
     nodes.charts = element("div", { id: "jit-charts" });
     nodes.tiers = element("div", { id: "jit-tiers" });
     nodes.warm = element("div", { id: "jit-warm" });
@@ -90,6 +92,7 @@ class JitPart {
     this.#notes();
     this.#nodes.charts.hidden = this.#compilations.length === 0 && !profile.time;
     for (const id of ["written", "again"]) this.#figures[id].hidden = this.#compilations.length === 0;
+    // The charts mark the selected ranges, but show the whole time.
     if (!this.#nodes.charts.hidden) this.#draw(ranges, timeFilter([], recording));
     this.#tiers(sums);
     this.#warmUp();
@@ -133,27 +136,31 @@ class JitPart {
     }
     if (!about.whole) notes.push("Only the most often compiled functions are shown separately, but all are counted.");
     const axis = this.#axis();
-    const before = time.filter((at) => at < axis.from).length;
+    const before = time.filter((moment) => moment < axis.from).length;
     if (before > 0) notes.push(`${piecesWere(before)} compiled before the time range shown.`);
-    const after = time.filter((at) => at > axis.to).length;
+    const after = time.filter((moment) => moment > axis.to).length;
     if (after > 0) notes.push(`${piecesWere(after)} compiled after the time range shown.`);
     for (const { clock, path } of about.sources) {
+      // Such a text says that the times in the file were converted or estimated, or are unusable.
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
     if (!profile.time && length > 0) notes.push("Samples have no times, so they cannot be compared with compilations.");
     this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
   }
 
-  /** Draws the three charts: code written by tier, recompilations and moves, and samples by tier. */
+  /** Draws the three charts: code written by tier, recompilations and moves, and samples by tier. Compilations count if
+   * `isIn` accepts them; `ranges` are only marked. */
   #draw(ranges, isIn) {
     const { profile, state } = this.#page;
     const axis = this.#axis();
     const bins = this.#bars.samples.bins;
     const unit = profile.time?.unit ?? this.#compilations.about.unit;
-    const time = (at) => `${((at * unit) / 1e9).toFixed((axis.to - axis.from) * unit < 5e9 ? 3 : 2)} s`;
+    // Times have three decimals if the axis is shorter than five seconds, otherwise two.
+    const decimals = (axis.to - axis.from) * unit < 5e9 ? 3 : 2;
+    const time = (at) => `${((at * unit) / 1e9).toFixed(decimals)} s`;
     const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins, isIn);
     const what = this.#nodes.what.value;
-    const ofSort = (category) => ({ name: category.name, color: `--code-${category.letter}` });
+    const seriesOf = (category) => ({ name: category.name, color: `--code-${category.letter}` });
     // Only categories in which something was compiled get a series.
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
@@ -162,7 +169,7 @@ class JitPart {
     this.#figures.again.hidden = ![over.again, over.moves].some((column) => column.some((count) => count > 0));
     this.#bars.written.show({
       columns: this.#nodes.how.value === "sum" ? accumulated(columns) : columns,
-      series: used.map((number) => ofSort(profile.categories[number])),
+      series: used.map((number) => seriesOf(profile.categories[number])),
       axis, ranges, unit, time, said: what === "bytes" ? byteCount : grouped,
     });
     this.#bars.again.show({
@@ -171,10 +178,11 @@ class JitPart {
       axis, ranges, unit, time, said: grouped,
     });
     const samples = samplesOverTime(profile, this.#frames, state, axis, bins);
-    const seen = samples.map((_, number) => number).filter((number) => samples[number].some((weight) => weight > 0));
+    const sampled = samples.map((_, number) => number).filter((number) => samples[number].some((weight) => weight > 0));
     this.#bars.samples.show({
-      columns: seen.map((number) => samples[number]),
-      series: seen.map((number) => number < profile.categories.length ? ofSort(profile.categories[number])
+      columns: sampled.map((number) => samples[number]),
+      // The column after those of the categories is for samples outside the program.
+      series: sampled.map((number) => number < profile.categories.length ? seriesOf(profile.categories[number])
         : { name: "outside the program", color: "--line" }),
       axis, ranges, unit, time, said: (value) => amount(value, this.#page.unit),
     });
@@ -185,31 +193,35 @@ class JitPart {
     const { profile } = this.#page;
     const untimed = new Map();
     for (const { category, codes, bytes } of this.#compilations.about.untimed) {
-      const of = untimed.get(category) ?? { codes: 0, bytes: 0 };
-      untimed.set(category, { codes: of.codes + codes, bytes: of.bytes + bytes });
+      const sum = untimed.get(category) ?? { codes: 0, bytes: 0 };
+      untimed.set(category, { codes: sum.codes + codes, bytes: sum.bytes + bytes });
     }
     // A perf map may report the same code as a jitdump, so their numbers aren't added up.
-    const ofCode = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
+    const cellsOf = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
     const average = ({ codes, bytes }) => (codes > 0 ? byteCount(Math.round(bytes / codes)) : "");
     const none = { codes: 0, bytes: 0 };
     const rows = profile.categories.map((category, number) => {
       const timed = { codes: sums.codes[number], bytes: sums.bytes[number] };
-      return { category, timed, more: untimed.get(number) ?? none };
-    }).filter(({ timed, more }) => timed.codes + more.codes > 0);
+      return { category, timed, withoutTime: untimed.get(number) ?? none };
+    }).filter(({ timed, withoutTime }) => timed.codes + withoutTime.codes > 0);
     const heads = ["tier", "pieces", "bytes", "on average"];
     // If no time is known, one group of columns is enough; the line at the top says so.
     const knowsTimes = this.#compilations.length > 0;
-    if (knowsTimes && untimed.size > 0) heads.push("pieces of unknown time", "their bytes");
-    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => {
-      const first = knowsTimes ? timed : more;
-      return [swatch(category), ...ofCode(first), average(first), ...(knowsTimes && untimed.size > 0 ? ofCode(more) : [])];
-    })));
+    const hasSecondGroup = knowsTimes && untimed.size > 0;
+    if (hasSecondGroup) heads.push("pieces of unknown time", "their bytes");
+    const cells = rows.map(({ category, timed, withoutTime }) => {
+      const first = knowsTimes ? timed : withoutTime;
+      return [swatch(category), ...cellsOf(first), average(first), ...(hasSecondGroup ? cellsOf(withoutTime) : [])];
+    });
+    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.")
+      : codesTable("Code by tier", heads, cells));
   }
 
   /** Shows how many samples were in functions that weren't compiled yet, and how many in functions that were. */
   #warmUp() {
     const { profile, state, unit } = this.#page;
     const sums = warmUp(profile, this.#frames, this.#compilations, state);
+    // Each row: what ran, its weight, and the key by which tests find the row.
     const rows = [
       ["interpreted, before the first compilation", sums.before, "before"],
       ["interpreted, although compiled before", sums.later, "later"],
@@ -219,40 +231,41 @@ class JitPart {
       ...profile.categories.map((category, number) => [swatch(category), sums.compiled[number], category.name]),
       ["outside the program's functions (startup, compiler, garbage collector …)", sums.none, "none"],
     ].filter(([, weight]) => weight > 0);
-    const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
-    if (told.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the selected time and threads."));
-    const made = codesTable("Samples, by innermost function of the program", ["innermost function", "share", "weight"],
-      told.map(([what, share, weight]) => [what, share, weight]));
-    told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
-    this.#nodes.warm.replaceChildren(made);
+    if (rows.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the selected time and threads."));
+    const cells = rows.map(([what, weight]) => [what, shareBar(weight, sums.total), amount(weight, unit)]);
+    const table = codesTable("Samples, by innermost function of the program", ["innermost function", "share", "weight"], cells);
+    rows.forEach(([, , key], row) => (table.tBodies[0].rows[row].dataset.run = key));
+    this.#nodes.warm.replaceChildren(table);
   }
 
   /** Shows the most often compiled functions. Those that occur in samples are links to their code. */
   #functions(isIn) {
     const { profile, store } = this.#page;
-    const found = mostCompiled(this.#compilations, isIn, JIT_ROWS);
+    const compiled = mostCompiled(this.#compilations, isIn, JIT_ROWS);
     const unit = profile.time?.unit ?? this.#compilations.about.unit;
     const severalProcesses = new Set(this.#compilations.pid).size > 1;
+    // The number of the first JIT function with each name, among the functions in samples.
     const numbers = new Map();
     profile.functions.name.forEach((name, number) => {
       if (profile.categories[profile.functions.category[number]].jit && !numbers.has(name)) numbers.set(name, number);
     });
-    const rows = found.map((of) => {
-      const name = this.#compilations.name[of.number];
+    const rows = compiled.map((entry) => {
+      const name = this.#compilations.name[entry.number];
       const number = numbers.get(name);
-      const tiers = [...of.tiers].sort(([a], [b]) => a - b).map(([category, codes]) => {
-        const made = swatch(profile.categories[category]);
-        if (codes > 1) made.append(` ×${codes}`);
-        return made;
+      const tiers = [...entry.tiers].sort(([a], [b]) => a - b).map(([category, codes]) => {
+        const label = swatch(profile.categories[category]);
+        if (codes > 1) label.append(` ×${codes}`);
+        return label;
       });
-      const called = number === undefined ? element("span", { title: "not in any sample" }, name)
+      const nameCell = number === undefined ? element("span", { title: "not in any sample" }, name)
         : element("button", { class: "target", onclick: () => store.set({ selected: number, code: null, part: "code" }) }, name);
-      const cells = [grouped(of.codes), grouped(of.again), element("span", { class: "tiers" }, ...tiers), byteCount(of.bytes),
-        writtenAt(of.first * unit), writtenAt(of.last * unit), called];
-      if (severalProcesses) cells.splice(6, 0, String(this.#compilations.pid[of.number]));
+      const cells = [grouped(entry.codes), grouped(entry.again), element("span", { class: "tiers" }, ...tiers),
+        byteCount(entry.bytes), writtenAt(entry.first * unit), writtenAt(entry.last * unit), nameCell];
+      // The process comes before the name, which is the last of seven cells.
+      if (severalProcesses) cells.splice(6, 0, String(this.#compilations.pid[entry.number]));
       return cells;
     });
-    const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
+    const heads = ["pieces", "recompilations", "tiers", "bytes", "first", "last", "function"];
     if (severalProcesses) heads.splice(6, 0, "process");
     this.#nodes.functions.hidden = this.#compilations.length === 0;
     this.#nodes.functions.replaceChildren(rows.length > 0

@@ -64,14 +64,15 @@ const KEYS = [
 /** Creates the dialog, and returns the button that opens it. */
 export function mountKeys() {
   const dialog = element("dialog", { id: "keys", "aria-label": "Keyboard and mouse" },
-    // It comes first, because the dialog scrolls to the button that gets the focus.
+    // The button comes first, because the dialog scrolls to the button that gets the focus.
     element("button", { id: "keys-close", autofocus: "", onclick: () => dialog.close() }, "Close"),
     element("div", { class: "keys-columns" }, ...KEYS.map(([title, keys]) => keySection(title, keys))));
   document.body.append(dialog);
   const show = () => dialog.open || dialog.showModal();
   addEventListener("keydown", (event) => {
-    const isTyped = event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey;
-    if (event.key !== "?" || isTyped || event.defaultPrevented) return;
+    // In a text field, "?" is a part of the text.
+    const isTyping = event.target instanceof HTMLInputElement, hasModifier = event.ctrlKey || event.metaKey || event.altKey;
+    if (event.key !== "?" || isTyping || hasModifier || event.defaultPrevented) return;
     event.preventDefault();
     show();
   });

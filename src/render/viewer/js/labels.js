@@ -8,9 +8,10 @@ const FEWEST_LETTERS = 3;
 const MOST_LETTERS = 1000;
 
 /** The offsets in a name at which the function's own name may start: after each `::` (and after each `.` between
- * names, if `dotsQualify`) outside of brackets. The name ends at the first blank outside of brackets. */
+ * names, if `dotsQualify`) outside of brackets. The name ends at the first space outside of brackets. */
 export function qualifiedAt(name, dotsQualify) {
-  const found = [];
+  const offsets = [];
+  // The number of open brackets.
   let depth = 0;
   for (let at = 0; at + 1 < name.length; at++) {
     const letter = name[at];
@@ -18,11 +19,11 @@ export function qualifiedAt(name, dotsQualify) {
     else if (">)]}".includes(letter)) depth = Math.max(0, depth - 1);
     else if (depth > 0) continue;
     else if (letter === " ") break;
-    else if (letter === ":" && at > 0 && name[at - 1] === ":") found.push(at + 1);
+    else if (letter === ":" && at > 0 && name[at - 1] === ":") offsets.push(at + 1);
     else if (letter === "." && dotsQualify && at > 0 && name[at - 1] !== "." && name[at + 1] !== ".")
-      found.push(at + 1);
+      offsets.push(at + 1);
   }
-  return found;
+  return offsets;
 }
 
 /** Shortens names to fit their boxes. `measure(text)` returns the width of a text. Widths are computed as sums of
@@ -36,17 +37,19 @@ export class LabelFitter {
     this.ellipsis = measure("…");
   }
 
-  /** The part of a name that fits into a box with this much room; empty if too little would be readable. */
+  /** The part of a name that fits into a box with this much room; empty if too little of the name would be left. With
+   * `dotsQualify`, a dot ends a qualifier, as in `java.util.`. */
   fit(name, room, dotsQualify) {
     const short = name.length > MOST_LETTERS ? name.slice(0, MOST_LETTERS) + "…" : name;
     if (this.width(short) <= room) return short;
     if (this.cutsStart) return this.cutStart(short, room);
-    let rest = short;
-    for (const at of qualifiedAt(short, dotsQualify)) {
-      rest = short.slice(at);
-      if (this.width(rest) <= room) return rest;
+    // Leave out qualifiers one by one until the name fits. If even the function's own name is too long, cut its end.
+    let shortest = short;
+    for (const offset of qualifiedAt(short, dotsQualify)) {
+      shortest = short.slice(offset);
+      if (this.width(shortest) <= room) return shortest;
     }
-    return this.cut(rest, room);
+    return this.cut(shortest, room);
   }
 
   /** The start of a text that fits, followed by "…". */

@@ -59,9 +59,12 @@ export class LaneList {
     return name;
   }
 
+  /** Selects the tracks of a lane that was clicked or chosen by keyboard, as the keys held down with it (`keys`)
+   * require. */
   choose(number, keys) {
     const { store, profile } = this.page;
     const tracks = tracksAfterClick(this.lanes, number, this.clicked, store.state.tracks, profile.tracks.length, keys);
+    // With Shift, the lane that was clicked before stays the other end of the selection.
     [this.active, this.clicked] = [number, keys.shiftKey ? this.clicked ?? number : number];
     store.set({ tracks });
     this.show(this.lanes);

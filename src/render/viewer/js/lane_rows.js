@@ -20,7 +20,8 @@ export class LaneSums {
     this.of = {};
   }
 
-  /** Sets the event and the kind of lanes. Returns whether anything changed. */
+  /** Sets the event and the kind of lanes (`by`): "thread", "process", "cpu" or "recording". Returns whether anything
+   * changed. */
   arrange(event, by) {
     if (this.of.event === event && this.of.by === by) return false;
     const { profile } = this, rows = profile.rows(event);
@@ -33,11 +34,13 @@ export class LaneSums {
     return true;
   }
 
-  /** Sets the visible time and the width in pixels, and drops sums that are no longer valid. */
+  /** Sets the visible time and its width in pixels, and drops sums that are no longer valid. Returns whether anything
+   * changed. `weight` is the state's: "samples" or "period". */
   fit(weight, [from, to], width) {
     const shape = [weight, from, to, width].join();
     if (this.shape === shape) return false;
     const { profile, rows, interval, clock } = this;
+    // Whether a row stands for a time before it (−1), after it (1), or only for a moment (0).
     const reach = reachOf(profile, profile.events[this.of.event], weight);
     // A bar with only a few samples would show the beat of the sampling interval instead of the activity. So bars are
     // wide enough for several samples, but at least 2 and at most 16 pixels wide.
@@ -55,8 +58,12 @@ export class LaneSums {
   measure() {
     const ceilings = { thread: 0, process: 0, cpu: 0, recording: 0 }, { lanes, job } = this;
     for (const kind of Object.keys(ceilings)) {
+      // The lane of this kind to which each track belongs; −1 if there is none.
       const laneOfTrack = new Int32Array(this.profile.tracks.length).fill(-1);
-      lanes.forEach((lane, at) => lane.kind === kind && lane.tracks.forEach((track) => { laneOfTrack[track] = at; }));
+      lanes.forEach((lane, number) => {
+        if (lane.kind !== kind) return;
+        for (const track of lane.tracks) laneOfTrack[track] = number;
+      });
       if (laneOfTrack.some((lane) => lane >= 0)) ceilings[kind] = laneCeiling(job, laneOfTrack, lanes.length);
     }
     this.ceilings = ceilings;
@@ -80,8 +87,8 @@ export class LaneSums {
     const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.coloring.sorts.length;
     if (bin < 0 || bin >= job.bins) return null;
     const [from, to] = [job.from + bin / job.scale, job.from + (bin + 1) / job.scale];
-    const one = binning(job.rows, job.weights, from, to, 1, job.reach, job.unitNs);
-    const functions = laneFunctions(one, lane.tracks, this.index, this.profile.nodeFunction);
+    const onlyThisBin = binning(job.rows, job.weights, from, to, 1, job.reach, job.unitNs);
+    const functions = laneFunctions(onlyThisBin, lane.tracks, this.index, this.profile.nodeFunction);
     return { from, to, amounts: Array.from(this.activity(lane).subarray(bin * count, (bin + 1) * count)), functions };
   }
 }
@@ -104,7 +111,8 @@ export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, 
   for (let bin = 0; bin < job.bins; bin++) if (marks[bin]) pen.fillRect(left + bin * pixels, top + LANE_HEIGHT - 3, pixels, 3);
 }
 
-/** Draws one lane at `top`. `place(time)` is a position in pixels. */
+/** Draws one lane at `top`: a band for the time that it lived, and on it a bar for each bin of time. `place(time)` is a
+ * position in pixels. */
 export function drawLane(pen, sums, lane, top, place, colors) {
   const { job, pixels } = sums, count = sums.coloring.sorts.length, bars = sums.activity(lane);
   const height = LANE_HEIGHT - 2, left = place(job.from), most = sums.ceilings[lane.kind] || 1;
@@ -136,9 +144,9 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colors) {
   const most = sums.lanes.reduce((most, { weight }) => Math.max(most, weight), 0) || 1;
   let whole = 0;
   for (const track of lane.tracks) {
-    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      shares[rowSorts[index.row[at]]] += weights[index.row[at]];
-      whole += weights[index.row[at]];
+    for (let position = index.start[track]; position < index.start[track + 1]; position++) {
+      shares[rowSorts[index.row[position]]] += weights[index.row[position]];
+      whole += weights[index.row[position]];
     }
   }
   let left = 0;
@@ -164,22 +172,22 @@ export function laneChosen(lane, counts) {
   return chosen === 0 ? "none" : chosen === lane.tracks.length ? "all" : "some";
 }
 
-/** The selected tracks after a click on lane number `at`. `chosen` are the tracks selected so far, and `before` is the
- * lane that was clicked last, or null. */
-export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
-  const own = lanes[at].tracks, isOn = own.every((track) => chosen.includes(track));
+/** The selected tracks after a click on lane number `number`. `chosen` are the tracks selected so far, and `before` is
+ * the lane that was clicked last, or null. */
+export function tracksAfterClick(lanes, number, before, chosen, trackCount, keys) {
+  const clicked = lanes[number].tracks, isOn = clicked.every((track) => chosen.includes(track));
   // Shift selects the lanes from the last clicked one to this one. With Ctrl or Cmd, they are added to the selection.
   if (keys.shiftKey && before !== null) {
-    const range = lanes.slice(Math.min(before, at), Math.max(before, at) + 1).flatMap((lane) => lane.tracks);
+    const range = lanes.slice(Math.min(before, number), Math.max(before, number) + 1).flatMap((lane) => lane.tracks);
     return sortedTracks(keys.ctrlKey || keys.metaKey ? [...chosen, ...range] : range, trackCount);
   }
   if (keys.ctrlKey || keys.metaKey) {
     // Ctrl or Cmd adds the lane, or removes it if it is selected.
-    const others = chosen.filter((track) => !own.includes(track));
-    return sortedTracks(isOn ? others : [...others, ...own], trackCount);
+    const others = chosen.filter((track) => !clicked.includes(track));
+    return sortedTracks(isOn ? others : [...others, ...clicked], trackCount);
   }
   // A plain click selects only this lane, or nothing if it was the only one.
-  return isOn && chosen.length === own.length ? [] : sortedTracks(own, trackCount);
+  return isOn && chosen.length === clicked.length ? [] : sortedTracks(clicked, trackCount);
 }
 
 /** Sorts selected tracks. Selecting all tracks is the same as selecting none. */

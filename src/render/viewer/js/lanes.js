@@ -16,21 +16,24 @@ export function laneChoices(profile) {
   return choices;
 }
 
-/** The lanes of an event's rows, in display order. */
+/** The lanes of an event's rows, in display order. `by` is one of `laneChoices`. Tracks without rows have no lane. */
 export function lanesOf(profile, rows, by) {
-  const seen = trackSums(profile, rows);
-  const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
-  if (profile.recordings.length < 2) return lanesOfTracks(profile, tracks, seen, by);
+  const sums = trackSums(profile, rows);
+  const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => sums.rows[track.number] > 0);
+  if (profile.recordings.length < 2) return lanesOfTracks(profile, tracks, sums, by);
   return profile.recordings.flatMap(({ name }, recording) => {
     // Several recordings: each has a lane of its own, with the lanes of its processes or threads below it.
-    const own = tracks.filter((track) => track.input === recording);
-    const whole = { ...laneSums(own, seen), kind: "recording", name, detail: "", recording };
-    if (own.length === 0) return [{ ...whole, detail: "other events", first: 0, last: 0 }];
-    const under = by === "recording" ? [] : lanesOfTracks(profile, own, seen, by);
-    return [whole, ...under.map((lane) => ({ ...lane, depth: lane.depth + 1, recording }))];
+    const ofRecording = tracks.filter((track) => track.input === recording);
+    const whole = { ...laneSums(ofRecording, sums), kind: "recording", name, detail: "", recording };
+    // The recording only has rows of other events.
+    if (ofRecording.length === 0) return [{ ...whole, detail: "other events", first: 0, last: 0 }];
+    const below = by === "recording" ? [] : lanesOfTracks(profile, ofRecording, sums, by);
+    return [whole, ...below.map((lane) => ({ ...lane, depth: lane.depth + 1, recording }))];
   });
 }
 
+/** The lanes of these tracks: processors, processes, or (if `by` is "thread") threads below their processes. `seen` has
+ * the sums of each track's rows. */
 function lanesOfTracks(profile, tracks, seen, by) {
   if (by === "cpu" && laneChoices(profile).includes(by)) return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
   const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => b.weight - a.weight);
@@ -98,12 +101,12 @@ function processLane(group, seen) {
  * threads are below a lane for the process.
  */
 function threadLanes(process, tracks, seen, isOneOfSeveral) {
-  const own = new Set(process.tracks);
+  const ofProcess = new Set(process.tracks);
   const laneOf = (group) => ({
     kind: "thread", name: lastName(group, seen), detail: group[0].tid === null ? "" : String(group[0].tid),
     isMain: isMainThread(group[0]),
   });
-  const threads = laneGroups(tracks.filter((track) => own.has(track.number)), seen, threadKey, laneOf);
+  const threads = laneGroups(tracks.filter((track) => ofProcess.has(track.number)), seen, threadKey, laneOf);
   threads.sort((a, b) => b.isMain - a.isMain || b.weight - a.weight);
   if (!isOneOfSeveral || threads.length === 1) return threads;
   return [process, ...threads.map((thread) => ({ ...thread, depth: 1 }))];

@@ -83,12 +83,12 @@ export class Listings {
   /** The listing with this name that contains an address. If none contains it, the hottest with this name; -1 if
    * there is none. */
   at(name, address) {
-    const all = this.#byName.get(name) ?? [];
-    const holds = (listing) => {
+    const candidates = this.#byName.get(name) ?? [];
+    const containsAddress = (listing) => {
       const start = this.address(listing);
       return start !== null && address >= start && address < start + BigInt(this.size[listing]);
     };
-    return all.find(holds) ?? all[0] ?? -1;
+    return candidates.find(containsAddress) ?? candidates[0] ?? -1;
   }
 
   /** Inlined calls of a listing whose addresses are unknown, as the lines of a tree. */
@@ -146,9 +146,9 @@ export class Instructions {
     /** For each instruction, its offset from the start of its listing, in bytes. */
     this.offset = new Uint32Array(this.#text.length);
     for (let listing = 0; listing + 1 < first.length; listing++) {
-      for (let at = first[listing], offset = 0; at < first[listing + 1]; at++) {
-        this.offset[at] = offset;
-        offset += this.#lens[this.#text[at]];
+      for (let instruction = first[listing], offset = 0; instruction < first[listing + 1]; instruction++) {
+        this.offset[instruction] = offset;
+        offset += this.#lens[this.#text[instruction]];
       }
     }
     this.#targets(numbers);
@@ -168,14 +168,14 @@ export class Instructions {
      * it has none. */
     this.inside = new Int32Array(this.#text.length).fill(-1);
     this.#out = new Int32Array(this.#text.length).fill(-1);
-    for (let target = 0, at = 0; target < gaps.length; target++) {
-      at += gaps[target];
-      this.targetKind[at] = kinds[target] + 1;
+    for (let target = 0, instruction = 0; target < gaps.length; target++) {
+      instruction += gaps[target];
+      this.targetKind[instruction] = kinds[target] + 1;
       const half = Math.floor(tos[target] / 2);
       // An odd number stands for a target outside the listing, an even one for the distance to an instruction of the
       // listing, which may be negative (zigzag encoding).
-      if (tos[target] % 2) this.#out[at] = half;
-      else this.inside[at] = at + (half % 2 ? -(half + 1) / 2 : half / 2);
+      if (tos[target] % 2) this.#out[instruction] = half;
+      else this.inside[instruction] = instruction + (half % 2 ? -(half + 1) / 2 : half / 2);
     }
   }
 
@@ -189,11 +189,11 @@ export class Instructions {
     /** For each instruction: 0 if its source line is unknown, otherwise 1 + the number of its file. */
     this.file = new Uint32Array(this.#text.length);
     this.line = new Uint32Array(this.#text.length);
-    for (let run = 0, at = 0; run < gaps.length; run++) {
-      at += gaps[run];
-      const end = run + 1 < gaps.length ? at + gaps[run + 1] : this.#text.length;
-      this.file.fill(files[run], at, end);
-      this.line.fill(lines[run], at, end);
+    for (let run = 0, instruction = 0; run < gaps.length; run++) {
+      instruction += gaps[run];
+      const end = run + 1 < gaps.length ? instruction + gaps[run + 1] : this.#text.length;
+      this.file.fill(files[run], instruction, end);
+      this.line.fill(lines[run], instruction, end);
     }
     this.hasSource = files.some((file) => file > 0);
     const [lineFiles, lineNumbers] = ["line.file", "line.number"].map(numbers);
@@ -217,13 +217,14 @@ export class Instructions {
     return this.#lens[this.#text[at]];
   }
 
-  /** The target of an instruction if it is outside the listing: {kind, name, offset, address}; otherwise null. */
-  out(at) {
-    const number = this.#out[at];
+  /** The target of an instruction if it is outside the listing: {kind, name, offset, address}; otherwise null. `name`
+   * is that of the function there, and `offset` the target's offset in it. `address` is null if unknown. */
+  out(instruction) {
+    const number = this.#out[instruction];
     if (number < 0) return null;
     const address = this.#outAddress[number];
     return {
-      kind: TARGET_KINDS[this.targetKind[at] - 1],
+      kind: TARGET_KINDS[this.targetKind[instruction] - 1],
       name: this.#outFunction[number],
       offset: this.#outOffset[number],
       address: address ? BigInt(`0x${address}`) : null,
@@ -246,11 +247,12 @@ export class Instructions {
   }
 
   /** The listing that contains an instruction. */
-  listingOf(at) {
+  listingOf(instruction) {
+    // A binary search for the last listing that starts at or before the instruction.
     let [low, high] = [0, this.#first.length - 1];
     while (low + 1 < high) {
       const middle = (low + high) >> 1;
-      if (this.#first[middle] <= at) low = middle;
+      if (this.#first[middle] <= instruction) low = middle;
       else high = middle;
     }
     return low;
@@ -305,11 +307,12 @@ export function instructionCosts(profile, listings, state) {
     if (listings.about.events[event]?.exact) return exactCosts(listings, event);
     const rows = profile.rows(event);
     const instructions = rows.instruction;
-    const counts = rowParts(profile, rows, state);
+    // `partOf` returns 0 for rows that aren't selected.
+    const partOf = rowParts(profile, rows, state);
     const [weight, count] = [0, 0].map(() => new Float64Array(listings.instructionCount));
     const cost = { weight, count, total: 0, totalCount: 0, listed: 0 };
     for (let row = 0; row < rows.length; row++) {
-      if (!counts(row)) continue;
+      if (partOf(row) === 0) continue;
       cost.total += rows.weight[row];
       cost.totalCount += rows.count[row];
       // 0 means that the sample's instruction isn't in a listing.

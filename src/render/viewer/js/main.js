@@ -30,8 +30,8 @@ class PageModel {
     this.profile = new Profile(pack);
     // If the page compares two profiles, it starts with the difference.
     this.store = new Store(this.profile.baseline ? { part: "difference" } : {});
-    /** For each part, a function that moves to its next match (1) or the previous one (−1). It returns {what, at,
-     * count}, or null if there are no matches. */
+    /** For each part, a function that moves to its next search match (1) or the previous one (−1). It returns {what,
+     * at, count}, or null if there are no matches. */
     this.walkers = {};
     /** Where the timeline's lanes are, in pixels of the window: {left, width}; null if there are none. */
     this.lanes = null;
@@ -115,15 +115,16 @@ class PageModel {
   sandwich() {
     const number = this.state.sandwich;
     const stated = this.stated(), group = this.groups().of[number];
+    // The input recorded the function's calls, so show these instead of what the stacks tell.
     if (stated?.named[group]) {
       return this.#remember("stated sandwich", [...SELECTION, "mergeTiers", "sandwich"], () => ({
         callers: callsTree(this.profile, stated, group, true), callees: callsTree(this.profile, stated, group, false),
       }));
     }
-    const [callers, callees] = [callersShape, calleesShape].map((shapeOf, at) => {
+    const [callers, callees] = [callersShape, calleesShape].map((shapeOf, side) => {
       const make = () => shapeOf(this.profile, this.groups(), this.state, number);
-      const shape = this.#remember(`sandwich shape ${at}`, [...SHAPE, "sandwich"], make);
-      return this.#remember(`sandwich ${at}`, [...SELECTION, ...SHAPE, "sandwich"], () => weighed(shape, this.selection()));
+      const shape = this.#remember(`sandwich shape ${side}`, [...SHAPE, "sandwich"], make);
+      return this.#remember(`sandwich ${side}`, [...SELECTION, ...SHAPE, "sandwich"], () => weighed(shape, this.selection()));
     });
     return { callers, callees };
   }
@@ -135,9 +136,11 @@ class PageModel {
     const shapeOf = state.direction === "bottomup" ? bottomUpShape : callTreeShape;
     const shape = state.sandwich === null
       ? shapeOf(profile, groups, state, false) : calleesShape(profile, groups, state, state.sandwich, false);
+    // Which nodes are `top` or below it. A node comes after its parent, so the parent's answer is known.
     const isBelow = new Uint8Array(tree.length);
     isBelow[top] = 1;
     for (let node = top + 1; node < tree.length; node++) isBelow[node] = isBelow[tree.parent[node]];
+    // Leave out the samples that end elsewhere. `tree.place` has the tree node in which a stack of the profile ends.
     const own = selection.own.map((amount, node) => (tree.place[node] >= 0 && isBelow[tree.place[node]] ? amount : 0));
     return weighed(shape, { ...selection, own });
   }
@@ -147,7 +150,7 @@ class PageModel {
     return this.#remember(`arrays ${name}`, [], () => new SumArrays());
   }
 
-  /** Returns the cached value, or calls `make()` if one of these keys of the state has changed. */
+  /** Returns the value that is cached under a name, or calls `make()` if one of these keys of the state has changed. */
   #remember(name, keys, make) {
     const key = JSON.stringify(keys.map((key) => this.state[key]));
     const before = this.#memo.get(name);
@@ -175,8 +178,9 @@ const PARTS = [
 /** Fills the header: the title, facts about what is selected, and the choice of event, weight, theme and search. */
 function mountHeader(root, page) {
   const { profile, store } = page;
-  const choice = (id, label, options, key, ofText = (text) => text) => {
-    const list = element("select", { id, onchange: () => store.set({ [key]: ofText(list.value) }) },
+  // A drop-down list for a key of the state. `fromText` converts the text of the chosen option to the state's value.
+  const choice = (id, label, options, key, fromText = (text) => text) => {
+    const list = element("select", { id, onchange: () => store.set({ [key]: fromText(list.value) }) },
       ...options.map(([value, text]) => element("option", { value }, text)));
     const show = () => (list.value = String(store.state[key]));
     store.subscribe(show);
@@ -188,7 +192,7 @@ function mountHeader(root, page) {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
     if (page.unit !== "samples" && profile.counted !== "cost") words.push(counted(count, profile.counted));
-    // Its share is that of the whole recording.
+    // The text about truncated stacks states their share in the whole recording.
     const isWhole = store.state.ranges.length === 0 && store.state.tracks.length === 0;
     const truncation = isWhole || !profile.truncation ? profile.truncation : `in the whole recording, ${profile.truncation}`;
     facts.textContent = [...words, ...profile.notes, truncation].filter(Boolean).join(" · ");

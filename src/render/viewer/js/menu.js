@@ -60,14 +60,14 @@ function menuItem({ id, label, key }, act) {
 /** Handles a key press in the menu: moves between items, chooses one, or leaves the menu. */
 function menuKey(event, menu, items, choose, leave) {
   const buttons = [...menu.querySelectorAll("button")];
-  const at = buttons.indexOf(document.activeElement);
+  const current = buttons.indexOf(document.activeElement);
   const go = (to) => buttons[(to + buttons.length) % buttons.length].focus({ preventScroll: true });
   const chosen = items.find((item) => item.key === event.key && item.key.length === 1);
-  if (event.key === "ArrowDown") go(at + 1);
-  else if (event.key === "ArrowUp") go(at - 1);
+  if (event.key === "ArrowDown") go(current + 1);
+  else if (event.key === "ArrowUp") go(current - 1);
   else if (event.key === "Home") go(0);
   else if (event.key === "End") go(-1);
-  else if (event.key === "Enter" || event.key === " ") buttons[at]?.click();
+  else if (event.key === "Enter" || event.key === " ") buttons[current]?.click();
   else if (event.key === "Escape" || event.key === "Tab") leave();
   else if (chosen && !event.ctrlKey && !event.metaKey) choose(chosen);
   else return;

@@ -37,6 +37,8 @@ class PicturePage {
     return { ...FLAME_LOOK, row, font, family, cutsStart: cutBegin, below: chart ? CHART_AXIS : 0 };
   }
 
+  /** Creates the document: title, facts and legend above the graph, and below it the text about a box, and the
+   * search. */
   html(style) {
     const { title, facts, legend, inverted } = this.facts;
     const entries = legend.map(([letter, text]) => element("span", {}, colorSquare(letter), text));
@@ -86,9 +88,11 @@ class PicturePage {
 
   /** Scrolls so that the topmost thread's name and its outermost functions are in view. */
   showFirstThread() {
+    // Rows are counted from the bottom, so the topmost thread is the last lane. In an inverted chart it is the first
+    // one, which is in view without scrolling.
     const lane = this.picture.lanes.at(-1), { scroll } = this.view, { facts } = this;
-    const lower = lane && !facts.inverted ? MARGIN + (facts.rows - lane.row) * facts.row + CHART_AXIS + 4 : 0;
-    scroll.scrollTop = Math.max(0, lower - scroll.clientHeight);
+    const lowerEdge = lane && !facts.inverted ? MARGIN + (facts.rows - lane.row) * facts.row + CHART_AXIS + 4 : 0;
+    scroll.scrollTop = Math.max(0, lowerEdge - scroll.clientHeight);
     this.view.paint();
   }
 
@@ -101,9 +105,9 @@ class PicturePage {
     pen.fillStyle = styleColor("--paper");
     pen.fillRect(0, 0, view.outerWidth, view.height);
     pen.globalCompositeOperation = "source-over";
-    const isAll = !view.isZoomed();
-    if (isAll && document.activeElement === this.reset) view.scroll.focus();
-    this.reset.style.visibility = isAll ? "hidden" : "visible";
+    const isZoomed = view.isZoomed();
+    if (!isZoomed && document.activeElement === this.reset) view.scroll.focus();
+    this.reset.style.visibility = isZoomed ? "visible" : "hidden";
   }
 
   /** Draws the time axis below a chart, and vertical lines at its times behind the boxes. */
@@ -149,6 +153,7 @@ class PicturePage {
   /** Marks the functions that match the search field, and shows how many there are and how much they weigh. */
   search() {
     const { field, picture } = this, { text, isRegex } = field;
+    // `matches` tests a name. It is null without a search, and if the text isn't a valid regular expression.
     const matches = text ? matcherOf(text, isRegex) : null, isWrong = text !== "" && matches === null;
     const { count, weight, whole } = picture.search(matches);
     if (isWrong) field.show("not a regular expression", "", true);
@@ -162,11 +167,11 @@ class PicturePage {
    * the previous address. */
   remember(isStep) {
     if (this.isRecalling) return;
-    const kept = new URLSearchParams(), { zoomed } = this.view;
-    if (this.field.text) kept.set("search", this.field.text);
-    if (this.field.isRegex) kept.set("regex", "1");
-    if (zoomed > 0) kept.set("zoom", [this.picture.boxOf(zoomed).row, this.picture.boxOf(zoomed).start].join("-"));
-    const address = "#" + kept;
+    const parameters = new URLSearchParams(), { zoomed } = this.view;
+    if (this.field.text) parameters.set("search", this.field.text);
+    if (this.field.isRegex) parameters.set("regex", "1");
+    if (zoomed > 0) parameters.set("zoom", [this.picture.boxOf(zoomed).row, this.picture.boxOf(zoomed).start].join("-"));
+    const address = "#" + parameters;
     try {
       if (isStep && address !== (location.hash || "#")) history.pushState(null, "", address);
       else history.replaceState(null, "", address);
@@ -177,11 +182,13 @@ class PicturePage {
 
   /** Restores the search and the zoom that the address contains (see `remember`). A box is found by row and start. */
   recall() {
-    const kept = new URLSearchParams(location.hash.slice(1)), [row, start] = (kept.get("zoom") || "").split("-").map(Number);
+    const parameters = new URLSearchParams(location.hash.slice(1));
+    const [row, start] = (parameters.get("zoom") || "").split("-").map(Number);
     const box = this.picture.rows[row]?.find((box) => box.start === start && box.node >= 0);
+    // While the address is read, `remember` must not write it.
     this.isRecalling = true;
-    this.field.input.value = kept.get("search") || "";
-    this.field.box.checked = kept.get("regex") === "1";
+    this.field.input.value = parameters.get("search") || "";
+    this.field.box.checked = parameters.get("regex") === "1";
     this.zoom(box ? [box.node] : []);
     this.search();
     this.isRecalling = false;

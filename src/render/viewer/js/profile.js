@@ -10,7 +10,7 @@ export class Profile {
     const json = pack.json("profile");
     /** [{name, unit, sampling}] */
     this.events = json.events;
-    /** The kinds of code: [{name, letter, jit}]. */
+    /** The kinds of code: [{name, kind, letter, jit}]. `name` includes the tier of JIT code, `kind` doesn't. */
     this.categories = json.categories;
     /** True if the profile states the kinds of code. Folded stacks usually don't. */
     this.knowsCategories = json.categories_known;
@@ -61,7 +61,11 @@ export class Profile {
   get hasTiers() {
     const { identity, category } = this.functions;
     const isTier = (number) => this.categories[category[number]].jit;
-    return identity.some((one, number) => one !== number && category[one] !== category[number] && (isTier(one) || isTier(number)));
+    // `identity` has the first of the functions that differ only in their category.
+    return identity.some((first, number) => {
+      const isOtherCategory = first !== number && category[first] !== category[number];
+      return isOtherCategory && (isTier(first) || isTier(number));
+    });
   }
 
   get functionCount() {

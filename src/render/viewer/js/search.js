@@ -8,16 +8,17 @@ export function findFunctions(names, text, isRegex) {
   const functions = new Uint8Array(names.length);
   let count = 0;
   if (matches) {
-    for (let at = 0; at < names.length; at++) {
-      if (!matches(names[at])) continue;
-      functions[at] = 1;
+    for (let number = 0; number < names.length; number++) {
+      if (!matches(names[number])) continue;
+      functions[number] = 1;
       count++;
     }
   }
   return { wrong: !matches, functions, count };
 }
 
-/** Returns a function that tests names for a text or a regular expression; null if the regular expression is invalid. */
+/** Returns a function that tests names for a text or a regular expression; null if the regular expression is
+ * invalid. */
 export function matcherOf(text, isRegex) {
   if (!isRegex) {
     const lower = text.toLowerCase();

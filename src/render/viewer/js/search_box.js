@@ -9,7 +9,8 @@ import { SearchField } from "./search_field.js";
 const FOUND = new Latest();
 const SUM = new Latest();
 
-/** The result of the page's search: {wrong, groups: 1 for each matching group}; null if nothing is searched for. */
+/** The result of the page's search: {wrong, groups}; null if nothing is searched for. `wrong` is true if the text isn't
+ * a valid regular expression; `groups` has a 1 for each matching group of functions. */
 export function foundGroups(page) {
   const { search, regex } = page.state,
     groups = page.groups();

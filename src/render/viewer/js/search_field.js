@@ -68,6 +68,7 @@ export class SearchField {
     if (walked) this.found.textContent = `${walked.what} ${grouped(walked.at)} of ${grouped(walked.count)} · ${this.shown}`;
   }
 
+  /** Handles a key that is pressed anywhere on the page: Ctrl+F, F3 and "/" move the focus to the field. */
   pageKey(event) {
     const isAsked = event.key === "F3" || ((event.ctrlKey || event.metaKey) && event.key === "f");
     const isSlash = event.key === "/" && !(event.target instanceof HTMLInputElement) && !event.defaultPrevented;

@@ -38,11 +38,11 @@ function rowSpans(rows, ranges) {
   if (!rows.time || ranges.length === 0) return [[0, rows.length]];
   // Ranges may overlap, but each row counts only once.
   const spans = ranges.map(([from, to]) => [firstRowAt(rows.time, from), firstRowAt(rows.time, to)]).sort((a, b) => a[0] - b[0]);
-  let counted = 0;
+  // Rows before this index were in an earlier range.
+  let countedTo = 0;
   return spans.map(([from, to]) => {
-    // Rows before the index `counted` were in an earlier range.
-    const begin = Math.max(from, counted);
-    counted = Math.max(counted, to);
+    const begin = Math.max(from, countedTo);
+    countedTo = Math.max(countedTo, to);
     return [begin, to];
   });
 }

@@ -60,9 +60,10 @@ class Shades {
    * lighter and 2 darker. */
   shaded(letter, shade) {
     const base = partsOf(styleColor("--code-" + letter) || "#888888");
+    // Mix a little white or black into the color.
     const towards = shade === 1 ? 255 : 0,
-      part = [0, 0.1, 0.06][shade];
-    const parts = mixed(base, towards, part), isLight = isLightColor(parts);
+      share = [0, 0.1, 0.06][shade];
+    const parts = mixed(base, towards, share), isLight = isLightColor(parts);
     // The lines of hatching contrast with the text even more than the fill color does.
     const isHatched = styleColor("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
     return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? DARK_INK : LIGHT_INK };

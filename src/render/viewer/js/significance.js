@@ -1,18 +1,18 @@
 // Tells whether a change between two recordings is larger than the noise of sampling. It uses the same likelihood-ratio
 // test (G-test) with Yates' correction as `report --diff` and `flamegraph --diff`.
 
-/** In standard deviations, the same as on the command line. */
+/** A change is significant if it is larger than this many standard deviations, as on the command line. */
 export const SIGNIFICANT = 3;
 
 /**
- * True if the share `part` of `whole` samples differs by more than chance. False if either side has no samples, because
- * then nothing is known.
+ * True if the share of samples ({part, whole}) differs between two profiles by more than chance. False if one of them
+ * has no samples, because then nothing is known.
  */
 export function isSignificant(before, after) {
   return deviations(before, after) > SIGNIFICANT;
 }
 
-/** How many standard deviations two shares are apart. */
+/** How many standard deviations the shares {part, whole} of two profiles are apart; 0 if nothing is known. */
 export function deviations(before, after) {
   const share = (before.part + after.part) / (before.whole + after.whole);
   if (!(before.whole > 0 && after.whole > 0 && share > 0 && share < 1)) return 0;

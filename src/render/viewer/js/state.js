@@ -10,7 +10,7 @@ export const BEGINNING = Object.freeze({
   ranges: [],
   /** The numbers of the selected tracks. If empty, all are selected. */
   tracks: [],
-  /** What each lane of the timeline stands for: "thread", "process" or "cpu". */
+  /** What each lane of the timeline stands for: "thread", "process", "cpu" or "recording". */
   lanes: "thread",
   /** How much room the timeline takes: "auto" (few lanes if the window is low), "few" or "all". */
   timeRows: "auto",
@@ -100,13 +100,15 @@ export class Store {
     for (const listener of this.#listeners) listener(next, changed);
   }
 
-  /** True if the browser's Back button should lead to the state before this change. */
+  /** True if the browser's Back button should lead to the state before a change of these keys. */
   #isStep(changed) {
     const keys = changed.filter((key) => BACK_STEPS.has(key)).join(), now = performance.now(), before = this.#lastStep;
     if (keys === "") return false;
     this.#lastStep = { keys, time: now };
+    // Changes by a brush that follow each other quickly are one step.
     const isBrush = keys.split(",").every((key) => key === "ranges" || key === "tracks");
-    return !isBrush || before.keys !== keys || now - before.time > STEP_PAUSE;
+    const continuesLastStep = isBrush && before.keys === keys && now - before.time <= STEP_PAUSE;
+    return !continuesLastStep;
   }
 
   /** Writes the address: at once or, during a long movement of a brush, after a pause. */

@@ -9,16 +9,17 @@ import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_
 
 const ROW_HEIGHT = 22;
 const HEAD_HEIGHT = 24;
-/** In pixels. Browsers limit the height of elements. If the rows are higher than this, scrolling by one pixel moves
- * by more than one pixel of rows. */
+/** The maximum height of all rows in pixels, because browsers limit the height of elements. If the rows need more than
+ * this, scrolling by one pixel moves them by several pixels. */
 const TALLEST = 8e6;
 /** The number of rows that are printed. */
 const PRINTED_ROWS = 200;
 
-/** Mounts the part in `root`: creates the table, and redraws it when the state of the page or the size of `root`
- * changes. */
+/** Mounts the part "Functions" in `root`: creates the table, and redraws it when the state of the page or the size of
+ * `root` changes. */
 export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
+  // `draw` schedules a drawing for the next frame. Nothing is drawn while the part is hidden.
   const draw = drawingOf(page, () => root.hidden || table.draw());
   // Scrolling and key presses in the table also ask for a redraw.
   table.ask = draw;
@@ -44,6 +45,7 @@ class FunctionTable {
     this.scroller.addEventListener("scroll", () => this.ask());
   }
 
+  /** Creates the elements: the text above the table, the heads of columns, and the grid with the rows. */
   build(root) {
     const { store } = this.page;
     this.told = element("output", { id: "functions-told" });
@@ -77,18 +79,21 @@ class FunctionTable {
   arrange() {
     const { page } = this, { state } = page.store, sums = page.sums();
     const shown = JSON.stringify([state.search, state.regex, state.sort]);
+    // Another order: scroll to the top.
     if (this.sort !== undefined && this.sort !== state.sort) this.scroller.scrollTop = 0;
     this.sort = state.sort;
+    // Nothing that the rows depend on has changed.
     if (this.functions?.sums === sums && this.shown === shown) return;
     const searched = JSON.stringify([state.search, state.regex]), isNewSearch = this.searched !== undefined && this.searched !== searched;
     this.searched = searched;
     this.functions = new FunctionRows(page.profile, page.groups(), sums, page.selection());
     this.shown = shown;
-    const at = this.rows[this.cursor];
+    // The cursor stays at its group, wherever the group's row is now.
+    const groupAtCursor = this.rows[this.cursor];
     this.rows = this.functions.sorted(state.search, state.regex, state.sort);
     // No amount is longer than the total.
     this.grid.style.setProperty("--letters-of-amount", amount(page.selection().total, page.unit).length);
-    this.cursor = at === undefined ? -1 : this.rows.indexOf(at);
+    this.cursor = groupAtCursor === undefined ? -1 : this.rows.indexOf(groupAtCursor);
     // After a new search, start at the first match instead of the previous scroll position.
     if (isNewSearch) [this.cursor, this.scroller.scrollTop] = [-1, 0];
     this.empty.hidden = this.rows.length > 0;
@@ -102,8 +107,10 @@ class FunctionTable {
     this.told.textContent = this.rowsText(state);
   }
 
+  /** The text above the table: the number of functions or, with a search, the number of matches and their self
+   * weight. */
   rowsText(state) {
-    const { selection, rows } = { selection: this.page.selection(), rows: this.rows };
+    const selection = this.page.selection(), { rows } = this;
     const self = rows.reduce((sum, group) => sum + this.functions.sums.self[group], 0);
     if (!state.search) return counted(rows.length, "function");
     if (rows.length === 0) return "no matches";
@@ -186,9 +193,11 @@ class FunctionTable {
     this.ask();
   }
 
+  /** Moves the cursor to a row, and scrolls as little as necessary to show it. */
   moveTo(row) {
     this.cursor = row;
     const { scroller } = this, { scrollTop, clientHeight } = scroller, stretch = this.stretch(clientHeight);
+    // The scroll positions at which the row is the first visible one, and the last visible one.
     const top = row * ROW_HEIGHT / stretch, bottom = ((row + 1) * ROW_HEIGHT - clientHeight + HEAD_HEIGHT) / stretch;
     scroller.scrollTop = Math.max(bottom, Math.min(scrollTop, top));
   }

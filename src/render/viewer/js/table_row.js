@@ -17,7 +17,8 @@ export class TableRow {
     this.shown = {};
   }
 
-  /** Shows a group in row number `row`. `isCursor`: the keyboard cursor is here. */
+  /** Shows a group of functions in row number `row`, `top` pixels from the top of the table. `functions` has the
+   * group's sums and texts. `isCursor`: the keyboard cursor is in this row. */
   fill(row, top, group, functions, unit, isSelected, isCursor) {
     const { root } = this;
     this.set("top", `${top}px`, (value) => { root.style.top = value; });
@@ -48,13 +49,15 @@ export class TableRow {
 
   /** Fills in the kind of code with a bar of its shares, and the names of function, module and source file. */
   fillTexts(functions, group) {
-    const [, , , , , kind, ...names] = this.cells, told = functions.sharesText(group);
+    // The cells after the five amounts.
+    const [kind, ...names] = this.cells.slice(5), sharesText = functions.sharesText(group);
     const texts = [functions.name(group), functions.module(group), functions.source(group)];
-    texts.forEach((text, at) => {
-      this.text(names[at], at === 0 ? text : lastPartOf(text));
-      this.set(`title${at}`, text, (value) => { names[at].title = value; });
+    texts.forEach((text, index) => {
+      // Paths of modules and source files are shortened to the file name.
+      this.text(names[index], index === 0 ? text : lastPartOf(text));
+      this.set(`title${index}`, text, (value) => { names[index].title = value; });
     });
-    this.set("kind", told, (value) => {
+    this.set("kind", sharesText, (value) => {
       kind.title = value;
       kind.setAttribute("aria-label", value);
     });
@@ -64,7 +67,7 @@ export class TableRow {
     this.text(this.word, !profile.knowsCategories && name === "unknown" ? "" : name);
     this.fillShares(shares, profile, texts[0]);
     const parts = [this.cells[1].textContent, this.cells[3].textContent];
-    this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, told, texts[1]].filter(Boolean).join(", "));
+    this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, sharesText, texts[1]].filter(Boolean).join(", "));
   }
 
   /** Fills the bar with one part per kind of code, as wide as the share of self weight that the function has there. */
@@ -72,9 +75,9 @@ export class TableRow {
     const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const parts = shares.map(({ category, weight }) => [letterOf(profile, category, name), whole ? (100 * weight / whole).toFixed(1) : "100"]);
     this.set("shares", parts.join(), () => this.bar.replaceChildren(...parts.map(([letter, width]) => {
-      const part = colorSquare(letter);
-      part.style.width = `${width}%`;
-      return part;
+      const square = colorSquare(letter);
+      square.style.width = `${width}%`;
+      return square;
     })));
   }
 

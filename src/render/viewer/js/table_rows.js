@@ -51,6 +51,7 @@ export class FunctionRows {
   /** The categories of a group, by self weight. Of equally heavy ones, the one that occurs first in the stacks comes
    * first. */
   categories(group) {
+    // `seen` has the position in the stacks at which a group first occurs in a category; infinite if it doesn't.
     const count = this.profile.categories.length, { seen } = walkedNodes(this.profile, this.groups), found = [];
     for (let category = 0; category < count; category++) {
       const place = seen[group * count + category];
@@ -67,7 +68,7 @@ export class FunctionRows {
     return some.length ? some : categories.slice(0, 1);
   }
 
-  /** `optimized 81.00%, baseline 19.00%`; of one sort its name. */
+  /** The group's kinds of code as text: `optimized 81.00%, baseline 19.00%`, or only the name if there is one kind. */
   sharesText(group) {
     const shares = this.shares(group), whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const name = ({ category }) => this.profile.categories[category].name;
@@ -89,21 +90,28 @@ export class FunctionRows {
   order(sort) {
     const { key, isDescending } = sortingOf(sort), { self, total, selfCount } = this.sums;
     const heavier = (a, b) => self[b] - self[a] || total[b] - total[a];
+    // `places` has each group's position in alphabetical order.
     const places = alphabeticPlaces(this.profile, this.groups), alphabetic = (a, b) => places[a] - places[b];
     const amounts = { self, total, samples: selfCount }[key];
     if (amounts) return (a, b) => (isDescending ? amounts[b] - amounts[a] : amounts[a] - amounts[b]) || heavier(a, b) || alphabetic(a, b);
     const sign = isDescending ? -1 : 1;
     if (key === "name") return (a, b) => sign * (places[a] - places[b]);
-    const text = { module: (group) => this.module(group), source: (group) => this.source(group), kind: (group) => this.sharesText(group) }[key];
-    const texts = new Map(), textOf = (group) => texts.get(group) ?? (texts.set(group, text(group)), texts.get(group));
+    const makeText = { module: (group) => this.module(group), source: (group) => this.source(group), kind: (group) => this.sharesText(group) }[key];
+    // Each text is made once, because sorting compares a group many times.
+    const texts = new Map();
+    const textOf = (group) => {
+      if (!texts.has(group)) texts.set(group, makeText(group));
+      return texts.get(group);
+    };
     return (a, b) => sign * byText(textOf(a), textOf(b)) || heavier(a, b) || alphabetic(a, b);
   }
 
   /** The rows as `jitgraft report --to csv` writes them. */
   csv(rows) {
     const lines = rows.map((group) => {
-      const { self, total, selfCount } = this.sums, part = (weight) => (this.selection.total ? 100 * weight / this.selection.total : 0).toFixed(4);
-      const cells = [part(self[group]), part(total[group]), self[group], total[group], selfCount[group], this.kind(group), this.tiers(group)];
+      const { self, total, selfCount } = this.sums, whole = this.selection.total;
+      const percentage = (weight) => (whole ? 100 * weight / whole : 0).toFixed(4);
+      const cells = [percentage(self[group]), percentage(total[group]), self[group], total[group], selfCount[group], this.kind(group), this.tiers(group)];
       return [...cells, ...[this.module(group), this.name(group), this.source(group)].map(csvCell)].join(",");
     });
     return ["self%,total%,self,total,samples,kind,tier,module,symbol,source", ...lines, ""].join("\n");

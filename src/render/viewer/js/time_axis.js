@@ -57,7 +57,9 @@ function secondsText(ns) {
 
 /** The option that makes `jitgraft report` count exactly the samples of these ranges; empty for all samples. */
 export function timeOption(clock, ranges) {
-  const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + nanoseconds(clock, to) - beyond);
+  // The option includes its end, which a range doesn't, so the last time is one nanosecond earlier. Rows that last are
+  // cut at the end itself.
+  const excess = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + nanoseconds(clock, to) - excess);
   return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
 }
 
@@ -68,19 +70,20 @@ export function tracksOption(tracks, chosen) {
   for (const [key, flag] of [["tid", "--tid"], ["pid", "--pid"], ["cpu", "--cpu"]]) {
     // An option fits if it selects exactly the chosen tracks: all have an ID, and no other track has one of these IDs.
     const wanted = new Set(chosen.map((track) => tracks[track]?.[key] ?? null));
-    const meant = tracks.filter((track) => wanted.has(track[key] ?? null)).length;
-    if (!wanted.has(null) && meant === chosen.length) return `${flag} ${[...wanted].join(",")}`;
+    const selectedCount = tracks.filter((track) => wanted.has(track[key] ?? null)).length;
+    if (!wanted.has(null) && selectedCount === chosen.length) return `${flag} ${[...wanted].join(",")}`;
   }
   return "";
 }
 
 /** Sorts ranges by time, rounds them to whole units within the recording, and joins those that overlap or touch. */
 export function tidyRanges(ranges, length) {
-  const at = (time) => Math.max(0, Math.min(length, Math.round(time)));
-  const inside = ranges.map(([from, to]) => [at(Math.min(from, to)), at(Math.max(from, to))]);
+  const rounded = (time) => Math.max(0, Math.min(length, Math.round(time)));
+  const inside = ranges.map(([from, to]) => [rounded(Math.min(from, to)), rounded(Math.max(from, to))]);
+  const sorted = inside.filter(([from, to]) => from < to).sort(([a], [b]) => a - b);
   const tidy = [];
-  for (const [from, to] of inside.filter(([from, to]) => from < to).sort(([a], [b]) => a - b)) {
-    // Ranges are in order now. One that begins within the range before it extends that range.
+  for (const [from, to] of sorted) {
+    // A range that begins within the range before it, or at its end, extends that range.
     const before = tidy[tidy.length - 1];
     if (before && from <= before[1]) before[1] = Math.max(before[1], to);
     else tidy.push([from, to]);
@@ -98,12 +101,15 @@ export function rangesText(clock, ranges) {
 export function typedRanges(clock, text) {
   const ranges = [];
   for (const part of text.split(/[,;]/).map((part) => part.trim()).filter(Boolean)) {
+    // Two numbers of seconds with `-`, `–`, `to` or `..` between them.
     const match = /^(\d*\.?\d*)\s*s?\s*(?:-|–|to|\.\.)\s*(\d*\.?\d*)\s*s?$/.exec(part);
-    if (!match || !match[1] && !match[2]) return null;
-    const at = (text, otherwise) => text ? Math.round(Number(text) * 1e9 / clock.unitNs) : otherwise;
-    const range = [at(match[1], 0), at(match[2], clock.length)];
-    if (range.some(Number.isNaN) || range[0] >= range[1]) return null;
-    ranges.push(range);
+    if (!match) return null;
+    const [, fromText, toText] = match;
+    if (!fromText && !toText) return null;
+    const units = (text, otherwise) => text ? Math.round(Number(text) * 1e9 / clock.unitNs) : otherwise;
+    const [from, to] = [units(fromText, 0), units(toText, clock.length)];
+    if (Number.isNaN(from) || Number.isNaN(to) || from >= to) return null;
+    ranges.push([from, to]);
   }
   return tidyRanges(ranges, clock.length);
 }

@@ -10,6 +10,7 @@ import { rangesText, timeOption, tracksOption, typedRanges } from "./time_axis.j
 const LANE_WORDS = { thread: "threads", process: "processes", cpu: "processors", recording: "recordings" };
 
 export class TimeBar {
+  /** `clock` is null if the profile has no times. `actions` has the functions that the buttons call. */
   constructor(page, clock, actions) {
     this.page = page;
     this.clock = clock;
@@ -74,7 +75,7 @@ export class TimeBar {
     this.rows.value = this.page.store.state.lanes;
     if (!this.clock) return;
     const text = rangesText(this.clock, ranges);
-    // Don't overwrite the text while the user is typing, unless another range has been selected.
+    // Don't overwrite the text in the field while the user is typing, unless another range has been selected.
     const isTyping = document.activeElement === this.range && text === this.shownRanges;
     this.shownRanges = text;
     if (!isTyping) {
@@ -87,13 +88,14 @@ export class TimeBar {
     this.clear.disabled = this.zoom.disabled = !ranges.length;
     this.copy.disabled = !option;
     this.whole.disabled = !zoomed;
-    const told = this.isWrong ? this.told.textContent : coveredTime(profile, this.clock, ranges, tracks);
-    if (this.told.textContent !== told) this.told.textContent = told;
+    // If the typed text is invalid, the message about that stays.
+    const message = this.isWrong ? this.told.textContent : coveredTime(profile, this.clock, ranges, tracks);
+    if (this.told.textContent !== message) this.told.textContent = message;
   }
 }
 
-/** The options that make `jitgraft report` count the same samples. If there are several recordings, also the file to
- * read. */
+/** The options that make `jitgraft report` count the samples selected on the page, or the empty text if no options do.
+ * If there are several recordings and only one is selected, its file comes first. */
 function reportOption(profile, clock, ranges, tracks) {
   const words = (...options) => options.filter(Boolean).join(" ");
   const recording = onlyRecording(profile, tracks);
@@ -102,9 +104,10 @@ function reportOption(profile, clock, ranges, tracks) {
     const time = profile.recordings.length > 1 ? null : timeOption(clock, ranges);
     return time === null && ranges.length ? "" : words(time, tracksOption(profile.tracks, tracks));
   }
-  const own = tracksOfRecording(profile, recording), chosen = tracks.map((track) => own.indexOf(track));
+  // Only tracks of one recording are selected. `chosen` has their positions among all tracks of this recording.
+  const ofRecording = tracksOfRecording(profile, recording), chosen = tracks.map((track) => ofRecording.indexOf(track));
   const time = timeOption(clockOfRecording(profile, clock, recording), ranges);
-  const threads = chosen.length < own.length && tracksOption(own.map((track) => profile.tracks[track]), chosen);
+  const threads = chosen.length < ofRecording.length && tracksOption(ofRecording.map((track) => profile.tracks[track]), chosen);
   return words(shellWord(profile.recordings[recording].path), time, threads);
 }
 
@@ -113,7 +116,8 @@ function shellWord(text) {
   return /^[\w./+:@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** How much time the ranges cover: `1.25 s of 2.61 s`. If there are several recordings, also of which one. */
+/** How much time the ranges cover: `1.25 s of 2.61 s`. If the page has several recordings and only one is selected, its
+ * name follows. */
 function coveredTime(profile, clock, ranges, tracks) {
   const length = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
   const parts = ranges.length > 1 ? ` in ${grouped(ranges.length)} ranges` : "";

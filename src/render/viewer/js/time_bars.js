@@ -5,7 +5,7 @@ import { element, sharpened, styleColor } from "./dom.js";
 import { spanOfPixel } from "./time_axis.js";
 import { timeTicks } from "./time_ticks.js";
 
-/** In pixels. Room for labels at the left, if there are no lanes to align with. */
+/** The room for labels to the left of the bars, in pixels, if there are no lanes to align with. */
 const BARS_LEFT = 78;
 const BARS_BOTTOM = 18;
 const BAR_WIDTH = 4;
@@ -71,19 +71,22 @@ export class TimeBars {
     const plot = { ...this.#place(), top: 6, height: this.#height - BARS_BOTTOM - 6 };
     const sums = new Float64Array(bins);
     for (const column of columns) column.forEach((value, bin) => (sums[bin] += value));
-    const most = sums.reduce((most, sum) => Math.max(most, sum), 0);
+    const highest = sums.reduce((most, sum) => Math.max(most, sum), 0);
     this.#drawRanges(context, plot);
-    this.#drawAxes(context, plot, most, said);
+    this.#drawAxes(context, plot, highest, said);
+    // For each bar, the sum of the values that have been drawn already. The next one is stacked on top of them.
     const below = new Float64Array(bins);
-    const bar = plot.width / Math.max(1, bins);
+    const barWidth = plot.width / Math.max(1, bins);
     columns.forEach((column, number) => {
       context.fillStyle = styleColor(series[number].color);
       for (let bin = 0; bin < bins; bin++) {
         if (column[bin] <= 0) continue;
-        const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / most);
+        const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / highest);
         // Even a tiny amount gets one pixel.
         const height = Math.max(high - low, below[bin] === 0 ? 1 : 0);
-        context.fillRect(plot.left + bin * bar, plot.top + plot.height - low - height, Math.max(1, bar - (bar > 3 ? 1 : 0)), height);
+        // Wide bars have a gap between them.
+        const gap = barWidth > 3 ? 1 : 0;
+        context.fillRect(plot.left + bin * barWidth, plot.top + plot.height - low - height, Math.max(1, barWidth - gap), height);
         below[bin] += column[bin];
       }
     });
@@ -95,14 +98,15 @@ export class TimeBars {
     if (chosen.length === 0) return;
     context.fillStyle = styleColor("--raised");
     for (const [from, to] of chosen) {
-      const [left, right] = [from, to].map((at) => this.#x(at, plot));
+      const [left, right] = [from, to].map((time) => this.#x(time, plot));
       context.fillRect(left, plot.top, Math.max(1, right - left), plot.height);
       context.strokeStyle = styleColor("--accent");
       context.strokeRect(left + 0.5, plot.top + 0.5, Math.max(1, right - left) - 1, plot.height - 1);
     }
   }
 
-  /** Draws the axes: `most`, which is the height of the highest bar, on the left, and times below. */
+  /** Draws the axes. On the left are 0 and the value of the highest bar (`most`), as the text that `said` makes of it;
+   * below the bars are times. */
   #drawAxes(context, plot, most, said) {
     const { axis, unit } = this.#shown;
     context.fillStyle = styleColor("--faint");
@@ -155,7 +159,8 @@ export class TimeBars {
         if (!this.#shown) return null;
         const { axis, ranges } = this.#shown, { left, width } = this.#place();
         const pixels = width / Math.max(1, axis.to - axis.from);
-        const isNear = (at) => Math.abs(left + (at - axis.from) * pixels - x) < 4;
+        // True if a time is within 4 pixels of the point.
+      const isNear = (time) => Math.abs(left + (time - axis.from) * pixels - x) < 4;
         for (const [index, [from, to]] of ranges.entries()) {
           if (isNear(to)) return { index, edge: "to" };
           if (isNear(from)) return { index, edge: "from" };
@@ -170,8 +175,9 @@ export class TimeBars {
     if (!this.#shown) return;
     const { columns, series, axis, said, time } = this.#shown;
     const bins = columns[0]?.length ?? 0;
-    const at = this.#at(event.offsetX);
-    const bin = Math.min(bins - 1, Math.floor(((at - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
+    const pointed = this.#at(event.offsetX);
+    const bin = Math.min(bins - 1, Math.floor(((pointed - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
+    // The time at which a bar begins, as text.
     const edge = (bin) => time(axis.from + ((axis.to - axis.from) * bin) / bins);
     const parts = series.map(({ name }, number) => [name, columns[number][bin]]).filter(([, value]) => value > 0);
     const words = parts.map(([name, value]) => `${name} ${said(value)}`);

@@ -26,8 +26,8 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
   const usual = rows.time && !weighsTime ? usualDistance(rows, unit) : 0;
   const covers = (row) => (weighsTime ? Math.max(rows.weight[row], 1) / unit : usual);
   const lanes = [];
-  // Without times, all threads are placed one after the other; `at` is where the next one starts.
-  let at = 0;
+  // Without times, all threads are placed one after the other; `nextStart` is where the next one starts.
+  let nextStart = 0;
   for (const [name, numbers] of byThread) {
     const lane = {
       name,
@@ -38,7 +38,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
     };
     if (rows.time && rowsHaveDurations) coverLength(lane, rows, unit);
     else if (rows.time) coverTime(lane, rows.time, covers);
-    else at = coverWeights(lane, weight, at);
+    else nextStart = coverWeights(lane, weight, nextStart);
     // For sorting: how long the thread ran in all.
     for (let sample = 0; sample < numbers.length; sample++) lane.ran += lane.end[sample] - lane.start[sample];
     lanes.push(lane);
@@ -80,11 +80,13 @@ function medianDistance({ track, time, length }) {
 function coverTime(lane, time, covers) {
   let before = -Infinity;
   for (let sample = 0; sample < lane.row.length; sample++) {
-    const at = time[lane.row[sample]],
+    const takenAt = time[lane.row[sample]],
       covered = covers(lane.row[sample]);
     // Timers sometimes fire late. A distance a little longer than a sample covers is no idle time.
-    lane.start[sample] = at - before <= covered * 1.5 ? before : Math.max(at - covered, before);
-    lane.end[sample] = before = Math.max(at, before);
+    const isGapless = takenAt - before <= covered * 1.5;
+    lane.start[sample] = isGapless ? before : Math.max(takenAt - covered, before);
+    // The end is also where the next sample may start.
+    lane.end[sample] = before = Math.max(takenAt, before);
   }
 }
 

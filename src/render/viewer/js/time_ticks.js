@@ -34,6 +34,7 @@ export function sinceStart(ns, step, largest = ns) {
   if (ns === 0) return "0";
   if (largest >= 600e9 && step >= 1e9) return minutes(Math.round(ns / 1e9));
   const [size, name] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([size]) => largest >= size) ?? [1, "ns"];
+  // As many decimals as `step` needs in this unit.
   const digits = Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9));
   return (ns / size).toFixed(Math.min(digits, 9)) + " " + name;
 }

@@ -14,7 +14,8 @@ import { clockText, shownTime, spanOfPixel, timeClock } from "./time_axis.js";
 import { sinceStart, tickStep, timeTicks } from "./time_ticks.js";
 import { TimeBar } from "./time_bar.js";
 
-/** The width of the names to the left of the lanes, in pixels, as in time.css; and that in narrow windows. */
+/** The width of the names to the left of the lanes, in pixels, as in time.css. NARROW_GUTTER applies in narrow
+ * windows. */
 const GUTTER = 200;
 const NARROW_GUTTER = 116;
 const NARROW_GUTTER_WINDOW = "(max-width: 700px)";
@@ -30,7 +31,7 @@ const SEVERAL_SHARE = 0.3;
 const LOW_WINDOW = 760;
 /** The same for windows narrower than this many pixels, in which the controls need several lines. */
 const NARROW_WINDOW = 700;
-/** The number of lanes shown in such windows. */
+/** The number of lanes shown in a low or narrow window. */
 const FEW_LANES = 2;
 /** The number of functions listed in the tooltip of a bar. */
 const TIP_FUNCTIONS = 3;
@@ -45,6 +46,7 @@ const PAN_KEYS = { a: -0.2, d: 0.2 };
 /** Mounts the timeline in `root`, and redraws it when the state, its size or the colors change. */
 export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
+  // `draw` schedules a call of `part.draw()` for the next frame.
   const draw = drawingOf(page, () => part.draw());
   part.ask = draw;
   // Draw at once, so that everything below is placed correctly.
@@ -68,10 +70,12 @@ class TimePart {
     });
     this.build(root);
     this.heat = this.clock && new HeatMap(this.heatBox, page, this.clock);
+    // `measure` sets the sizes before each drawing. `drawn` describes what the lanes showed when they were drawn last.
     [this.gutter, this.width, this.height, this.scrolled, this.drawn] = [GUTTER, 50, 0, 0, ""];
     if (this.clock) this.listen();
   }
 
+  /** Creates the elements: the time axis, the scrolled lanes with their bars, the heat map and the tooltip. */
   build(root) {
     this.axis = element("canvas", { id: "time-axis", "aria-hidden": "true" });
     this.scroller = element("div", {
@@ -94,6 +98,7 @@ class TimePart {
   listen() {
     const { page } = this;
     const lanes = this.surface(this.scroller, (x, y) => x >= this.gutter && x <= this.gutter + this.width && y >= 0);
+    // A drag over the lanes of one of several recordings only selects tracks of this recording.
     lanes.tracksAt = (y) => {
       const recording = this.laneAt(y)?.recording ?? null;
       return recording === null ? null : tracksWithin(page.profile, recording, page.store.state.tracks);
@@ -116,16 +121,17 @@ class TimePart {
     });
   }
 
-  /** A brush surface for an element whose positions are aligned with the lanes. `holds(x, y)` tells whether a point
-   * belongs to it. */
-  surface(of, holds) {
+  /** A surface for the brush (see brush.js), made of an element whose positions are aligned with the lanes. `holds(x,
+   * y)` tells whether a point belongs to the surface. */
+  surface(node, holds) {
+    // During a drag (`always`), points outside of the surface also have a time.
     const spanAt = (x, y, always) => {
       if (!always && !holds(x, y)) return null;
-      const at = Math.max(0, Math.min(this.width, x - this.gutter)), [from, to] = this.view;
-      return spanOfPixel(this.timeAt(at), (to - from) / this.width, this.length);
+      const laneX = Math.max(0, Math.min(this.width, x - this.gutter)), [from, to] = this.view;
+      return spanOfPixel(this.timeAt(laneX), (to - from) / this.width, this.length);
     };
     const edgeAt = (x, y) => holds(x, y) || Math.abs(x - this.gutter) < EDGE_SLACK ? this.edgeAt(x - this.gutter) : null;
-    return { element: of, spanAt, edgeAt, isClickChoosing: false };
+    return { element: node, spanAt, edgeAt, isClickChoosing: false };
   }
 
   /** The lane at this many pixels below the upper edge of the list. */
@@ -178,13 +184,16 @@ class TimePart {
     return from + x / this.width * (to - from);
   }
 
+  /** Handles a key that zooms or moves the visible time, or that changes the selected ranges. Returns true if there is
+   * an action for the key. */
   key(event) {
     if (!this.clock) return false;
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey, key = plain ? event.key : "";
-    if (key in ZOOM_KEYS) return this.zoomBy(ZOOM_KEYS[key], this.width / 2), true;
-    if (key in PAN_KEYS) return this.pan(PAN_KEYS[key]), true;
-    if (key === "0") return this.page.store.set({ timeView: [] }), true;
-    return this.brush.key(event, this.view);
+    if (key in ZOOM_KEYS) this.zoomBy(ZOOM_KEYS[key], this.width / 2);
+    else if (key in PAN_KEYS) this.pan(PAN_KEYS[key]);
+    else if (key === "0") this.page.store.set({ timeView: [] });
+    else return this.brush.key(event, this.view);
+    return true;
   }
 
   wheel(event) {
@@ -225,12 +234,14 @@ class TimePart {
     const event = Math.min(state.event, this.page.profile.events.length - 1);
     sums.arrange(event, state.lanes);
     this.brush.pause = sums.rows.length > LIVE_ROWS ? 150 : 0;
-    const { isFolded } = this, several = this.page.profile.recordings.length;
-    const share = several ? SEVERAL_SHARE : LANES_SHARE;
-    const most = isFolded ? FEW_LANES * Math.max(1, several) : Math.max(3, Math.floor(innerHeight * share / LANE_HEIGHT));
+    // `recordings` is 0 if the page has only one.
+    const { isFolded } = this, recordings = this.page.profile.recordings.length;
+    const share = recordings ? SEVERAL_SHARE : LANES_SHARE;
+    const mostLanes = isFolded ? FEW_LANES * Math.max(1, recordings) : Math.max(3, Math.floor(innerHeight * share / LANE_HEIGHT));
+    // Without times, a single lane shows nothing of interest.
     const isAlone = !this.clock && sums.lanes.length < 2;
     this.box.hidden = isAlone;
-    this.box.style.height = `${Math.min(most, sums.lanes.length) * LANE_HEIGHT}px`;
+    this.box.style.height = `${Math.min(mostLanes, sums.lanes.length) * LANE_HEIGHT}px`;
     this.axis.hidden = !this.clock;
     this.heatBox.hidden = isFolded || !this.heat?.isLong;
     this.bar.showFold(isFolded, sums.lanes.length > FEW_LANES || Boolean(this.heat?.isLong));
@@ -241,8 +252,9 @@ class TimePart {
     this.measure();
     this.list.show(sums.lanes);
     if (this.clock) sums.fit(state.weight, this.view, this.width);
-    const { event: which, weight, lanes, tracks, timeView, search, regex, selected, mergeTiers } = state;
-    const marked = [search, regex, selected, mergeTiers], shown = [which, weight, lanes, tracks, timeView];
+    // What the lanes depend on. If it hasn't changed, they needn't be drawn again.
+    const { weight, lanes, tracks, timeView, search, regex, selected, mergeTiers } = state;
+    const marked = [search, regex, selected, mergeTiers], shown = [state.event, weight, lanes, tracks, timeView];
     const drawn = JSON.stringify([...marked, ...shown, this.width, this.height, this.scrolled, styleColor("--paper")]);
     if (drawn !== this.drawn) this.drawLanes(state);
     this.drawn = drawn;
@@ -349,8 +361,8 @@ class TimePart {
     this.ask();
   }
 
-  /** What is under the pointer: {time, lines: of the tooltip, heat: in the heat map, the time of the cell}; null if
-   * there is no time. */
+  /** Describes what is under the pointer: {time, lines, heat}; null if there is no time under the pointer. `lines` are
+   * those of the tooltip; `heat`, only set in the heat map, is the time range of the cell. */
   hoveredAt(surface, event) {
     const box = surface.element.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const span = surface.spanAt(x, y);
@@ -370,18 +382,19 @@ class TimePart {
     const { clock, page: { profile } } = this, step = tickStep((to - from) * clock.unitNs / 10);
     const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step), text = `${since(from)} to ${since(to)}`;
     if (recording === null && profile.recordings.length > 1) return text;
-    const own = recording === null ? clock : clockOfRecording(profile, clock, recording);
-    return `${text}, clock ${clockText(own, Math.max(0, from))}`;
+    const rangeClock = recording === null ? clock : clockOfRecording(profile, clock, recording);
+    return `${text}, clock ${clockText(rangeClock, Math.max(0, from))}`;
   }
 
   /** The lines of a bar's tooltip: the share of each kind of code, and the functions that ran most. */
   barLines({ amounts, functions }) {
-    const { profile, unit } = this.page, told = (value) => amount(Math.round(value), unit);
-    const parts = amounts.map((value, at) => ({ value, name: this.sums.coloring.sorts[at].name }));
-    const named = parts.filter(({ value, name }) => value > 0 && name).sort((a, b) => b.value - a.value);
-    const sorts = named.map(({ value, name }) => `${name} ${told(value)}`).join(", ");
-    const most = functions.slice(0, TIP_FUNCTIONS).map(([number, value]) => `${told(value)} ${profile.functions.name[number]}`);
-    return sorts || most.length ? [sorts, ...most].filter(Boolean) : ["idle"];
+    const { profile, unit } = this.page, text = (value) => amount(Math.round(value), unit);
+    const byKind = amounts.map((value, kind) => ({ value, name: this.sums.coloring.sorts[kind].name }));
+    // If the profile states no kinds of code, they have no names.
+    const named = byKind.filter(({ value, name }) => value > 0 && name).sort((a, b) => b.value - a.value);
+    const kinds = named.map(({ value, name }) => `${name} ${text(value)}`).join(", ");
+    const hottest = functions.slice(0, TIP_FUNCTIONS).map(([number, value]) => `${text(value)} ${profile.functions.name[number]}`);
+    return kinds || hottest.length ? [kinds, ...hottest].filter(Boolean) : ["idle"];
   }
 }
 

@@ -49,17 +49,18 @@ class ShapeBuilder {
     const table = this.#table;
     const parents = this.#parent;
     const groups = this.#group;
+    // The length of the table is a power of two, so `& mask` is the remainder of a division by the length.
     const mask = table.length - 1;
     // The child is in the slot that its hash selects, or in one of the next slots before a free one.
-    let at = hashOfChild(parent, group) & mask;
-    for (let node = table[at]; node !== 0; node = table[at]) {
+    let slot = hashOfChild(parent, group) & mask;
+    for (let node = table[slot]; node !== 0; node = table[slot]) {
       if (parents[node] === parent && groups[node] === group) return node;
-      at = (at + 1) & mask;
+      slot = (slot + 1) & mask;
     }
     const node = this.#length++;
     parents[node] = parent;
     groups[node] = group;
-    table[at] = node;
+    table[slot] = node;
     if (this.#length === parents.length) this.#grow();
     return node;
   }
@@ -76,14 +77,15 @@ class ShapeBuilder {
     const mask = this.#table.length * 2 - 1;
     const table = new Int32Array(mask + 1);
     for (let node = 1; node < this.#length; node++) {
-      let at = hashOfChild(this.#parent[node], this.#group[node]) & mask;
-      while (table[at] !== 0) at = (at + 1) & mask;
-      table[at] = node;
+      let slot = hashOfChild(this.#parent[node], this.#group[node]) & mask;
+      while (table[slot] !== 0) slot = (slot + 1) & mask;
+      table[slot] = node;
     }
     this.#table = table;
   }
 
-  /** @returns {TreeShape} */
+  /** Returns the finished shape. `rank` has the position of each group among siblings; see `TreeShape` for the other
+   * parameters. @returns {TreeShape} */
   finish({ rank }, takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
@@ -100,8 +102,8 @@ export function withLinks(shape, rank) {
   for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
   const order = nodesByRank(shape, rank);
   // Each node is put in front of its parent's list. Going backward leaves the children in the order of names.
-  for (let at = order.length - 1; at >= 0; at--) {
-    const node = order[at];
+  for (let index = order.length - 1; index >= 0; index--) {
+    const node = order[index];
     next[node] = first[parent[node]];
     first[parent[node]] = node;
   }
@@ -110,9 +112,10 @@ export function withLinks(shape, rank) {
 
 /** All nodes except the root, sorted by the ranks of their groups, then by index. */
 function nodesByRank({ length, group }, rank) {
+  // A counting sort: first count the nodes of each rank, then add up where the nodes of each rank start in `order`.
   const starts = new Uint32Array(rank.length + 1), order = new Uint32Array(length - 1);
   for (let node = 1; node < length; node++) starts[rank[group[node]] + 1]++;
-  for (let at = 1; at < starts.length; at++) starts[at] += starts[at - 1];
+  for (let index = 1; index < starts.length; index++) starts[index] += starts[index - 1];
   for (let node = 1; node < length; node++) order[starts[rank[group[node]]]++] = node;
   return order;
 }
@@ -146,6 +149,7 @@ export function weighed(shape, selection, arrays = new SumArrays()) {
 
 function sumsByPlace({ place, takesEmpty }, amounts, empty, sums) {
   for (let node = 0; node < place.length; node++) if (place[node] >= 0) sums[place[node]] += amounts[node];
+  // Samples without a stack count for the root.
   if (takesEmpty) sums[0] += empty;
   return sums;
 }
@@ -175,14 +179,15 @@ export function childrenByWeight(tree, node) {
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
+  // What the user has hidden.
   const [modules, categories, functions] =
     [state.hiddenModules, state.hiddenCategories, state.hiddenFunctions].map((list) => new Set(list));
   for (let number = 0; number < byFunction.length; number++) {
     const { module, category, name } = profile.functions;
-    const hidden = modules.has(module[number]) || categories.has(category[number])
+    const isHidden = modules.has(module[number]) || categories.has(category[number])
       || functions.has(groups.first[groups.of[number]]);
-    byFunction[number] = hidden ? -1 : groups.of[number];
-    isUnnamed[number] = joinsRuns && !hidden && isUnnamedFunction(name[number]) ? 1 : 0;
+    byFunction[number] = isHidden ? -1 : groups.of[number];
+    isUnnamed[number] = joinsRuns && !isHidden && isUnnamedFunction(name[number]) ? 1 : 0;
   }
   const { nodeFunction, nodeParent } = profile;
   const [shown, run] = [new Int32Array(profile.nodeCount), new Int32Array(profile.nodeCount)];
@@ -239,7 +244,8 @@ export function callTreeShape(profile, groups, state, joinsRuns = true) {
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const { nodeParent, nodeCount } = profile;
   const builder = new ShapeBuilder(nodeCount);
-  // For each node of the profile, its tree node. Callers have lower indices, so theirs are known first.
+  // For each node of the profile, its tree node. A caller has a lower index than its callees, so the caller's tree node
+  // is known first.
   const at = new Int32Array(nodeCount);
   for (let node = 0; node < nodeCount; node++) {
     const above = nodeParent[node] < 0 ? 0 : at[nodeParent[node]];

@@ -71,6 +71,7 @@ export class TreePicture extends FlamePicture {
 
   /** All boxes that match the search, even if they are not drawn, the heaviest first: [{node, row, start, end}]. */
   foundPlaces() {
+    // `top` is the depth of the nodes in row 0.
     const { tree } = this, top = tree.depth[this.root] + (this.showsRoot ? 0 : 1), nodes = [];
     for (let node = this.root; node < tree.length; node++) {
       if (this.isFound(node) && tree.total[node] > 0 && tree.depth[node] >= top) nodes.push(node);
@@ -103,7 +104,7 @@ export class TreePicture extends FlamePicture {
     return this.tree.total[node];
   }
 
-  /** The boxes of callers in a bottom-up tree don't tell the self weight of their functions. */
+  /** The self weight of a box's function; null for a caller in a bottom-up tree, whose box doesn't tell it. */
   ownOf(node) {
     if (!this.endsFirst) return this.tree.own[node];
     return this.root === 0 && this.tree.depth[node] === 1 ? this.tree.total[node] : null;
@@ -176,6 +177,7 @@ export class LanesPicture extends TreePicture {
   /** The time of a box, and the total and self weight of its function in all. */
   amountsOf(node, zoomed, start, end) {
     const { tree, timeUnit } = this, time = (at) => amount(at * timeUnit, "nanoseconds");
+    // Without times, the width of a box is a weight.
     const words = [timeUnit ? `${time(end - start)} from ${time(start)}` : this.amountText(end - start)];
     if (node === IDLE) return words[0];
     for (const [word, value] of [["total", tree.total[node]], ["self", tree.own[node]]]) {
