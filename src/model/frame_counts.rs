@@ -72,7 +72,10 @@ impl fmt::Display for FrameCounts {
             0 => Ok(()),
             1 => write!(f, "; 1 JIT frame was sampled before its code was logged or after it was replaced"),
             _ => {
-                write!(f, "; {other_time} JIT frames were sampled before their code was logged or after it was replaced")
+                write!(
+                    f,
+                    "; {other_time} JIT frames were sampled before their code was logged or after it was replaced"
+                )
             }
         }
     }

@@ -233,11 +233,12 @@ fn write_column(value: u64, base: Option<u64>, is_address: bool, out: &mut Vec<u
 
 /// Appends an address as `0x…`. `format!` would take several times as long, and addresses are much of the output.
 fn push_address(value: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"0x");
-    let digits = value.checked_ilog2().unwrap_or(0) / 4 + 1;
-    for digit in (0..digits).rev() {
-        out.push(b"0123456789abcdef"[(value >> (4 * digit) & 0xf) as usize]);
+    let mut text = *b"0x0000000000000000";
+    let digits = value.checked_ilog2().unwrap_or(0) as usize / 4 + 1;
+    for (index, digit) in text[2..2 + digits].iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(value >> (4 * index) & 0xf) as usize];
     }
+    out.extend_from_slice(&text[..2 + digits]);
 }
 
 #[cfg(test)]

@@ -110,7 +110,10 @@ pub(super) struct GroupReader<'a> {
     columns: Columns,
     jit: &'a dyn JitFunctions,
     lines: GroupedLines<'a>,
-    /// The index of each JIT function's group; `None` is the key of code that isn't in any JIT function.
+    /// The length of the block.
+    text_len: usize,
+    /// The index of each JIT function's group after the first; `None` is the key of code that isn't in any JIT
+    /// function. Most blocks have only one group, and need no map.
     indices: FxHashMap<Option<usize>, usize>,
     /// The index of the group that has the addresses in `range`.
     current: usize,
@@ -132,6 +135,7 @@ impl<'a> GroupReader<'a> {
             columns,
             jit,
             lines: GroupedLines::default(),
+            text_len: 0,
             indices: FxHashMap::default(),
             current: 0,
             range: 0..0,
@@ -150,6 +154,7 @@ impl<'a> GroupReader<'a> {
         // a block can't be written anew, because another block may then precede it.
         let mut decoder = PositionDecoder::new(self.columns, every_line_is_base);
         let mut reader = LineReader::new(text, &mut decoder);
+        self.text_len = text.len();
         while let Some((start, line)) = reader.next() {
             self.lines.has_relative = reader.saw_relative();
             if let Err(error) = line.and_then(|line| self.read_line(line)) {
@@ -270,9 +275,16 @@ impl<'a> GroupReader<'a> {
                 (entry, self.range) = (lookup.entry, lookup.range);
             }
             let groups = &mut self.lines.groups;
-            self.current = *self.indices.entry(entry).or_insert(groups.len());
+            self.current = match groups.first() {
+                Some(first) if first.entry != entry => *self.indices.entry(entry).or_insert(groups.len()),
+                _ => 0,
+            };
             if self.current == groups.len() {
                 groups.push(Group::new(entry, self.columns, self.jit));
+                // Most blocks have only one group, which becomes about as long as the block.
+                if self.current == 0 {
+                    groups[0].text.reserve(self.text_len);
+                }
             }
         }
         &mut self.lines.groups[self.current]
