@@ -58,8 +58,10 @@ impl<'a> SourceLines<'a> {
     ) -> Self {
         let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
         for (function, listing) in listed.iter().zip(listings) {
+            // Exact costs come from callgrind files, which also state the source lines.
+            let states_lines = function.facts.is_exact;
             if let (FunctionCode::File(dso, _), Code::Instructions { addr, .. }) = (&function.code, &listing.code)
-                && !function.facts.is_exact
+                && !states_lines
             {
                 let offsets = listing.rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset));
                 addresses.entry(*dso).or_default().extend(offsets.map(|offset| addr + offset));

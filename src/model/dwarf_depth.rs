@@ -218,18 +218,20 @@ impl ShallowDwarf {
         }
     }
 
-    /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations for blocks of bytes.
-    /// `None` if the table is damaged, or if the copies together have become longer than `.debug_info`, which is
-    /// possible if tables overlap.
+    /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations. They describe the
+    /// entries that replace calls: blocks of bytes, which readers skip, with a short or a long length field. `None` if
+    /// the table is damaged, or if the copies together have become longer than `.debug_info`, which is possible if
+    /// tables overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
-        let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
+        let (end, free_code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let offset = self.abbreviations.len();
         if self.copied_len > self.info.len() {
             return None;
         }
         // `end` excludes the terminator: the copy continues with the new abbreviations.
         self.copied_len += end;
-        let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
+        // Codes above `free_code` are free, too.
+        let blocks = Blocks { short: uleb(free_code), long: uleb(free_code + 1), endian };
         self.abbreviations.extend_from_within(table..table + end);
         self.abbreviations.extend(blocks.abbreviations());
         Some(TableWithBlocks { offset, blocks })
@@ -284,8 +286,8 @@ impl Blocks {
     }
 }
 
-/// The offset of an abbreviation table's terminator, and an abbreviation code that the table doesn't use. `None` if the
-/// table is damaged.
+/// The offset of an abbreviation table's terminator, and the lowest abbreviation code above all that the table uses.
+/// `None` if the table is damaged.
 fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     let (mut position, mut highest) = (0, 0);
     loop {

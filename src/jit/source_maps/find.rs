@@ -399,17 +399,19 @@ impl<'a> Finder<'a> {
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
-    /// Finds the first source map from the user that belongs to a script; `None` if none of them does. `mention` is
-    /// what comments in the script say about its map.
+    /// Finds the first source map from the user that belongs to a script; `None` if none of them does. A map that the
+    /// user named itself, not only its directory, is marked as given: it will be used even if it doesn't seem to fit
+    /// the script. `mention` is what comments in the script say about its map.
     fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
                 Some(suffix) if !script.ends_with(suffix) => None,
                 // The user stated the script for which the map is (`MAP=SCRIPT`), so it doesn't matter what the map
-                // itself says.
+                // says about its script.
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
-                // Maps from a directory aren't marked as given: they are only used if they fit the script.
+                // The user named only the directory, so its maps aren't marked as given.
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),
+                // The user stated no script, so the map is read only if it belongs to this one by what it says.
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
             };
             if found.is_some() {
@@ -612,6 +614,7 @@ impl<'a> Finder<'a> {
     }
 }
 
+/// Marks a map as one that the user named, so that it will be used even if it doesn't seem to fit its script.
 fn mark_as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
     Ok(Candidate { is_given: true, ..found? })
 }

@@ -283,8 +283,10 @@ impl<'a> TextWriter<'a> {
 
     /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
     fn write_data_symbol(&self, place: PlaceId, fields: Fields, out: &mut Vec<u8>) {
+        // If there is no function at the address, `functions` yields a frame without a name.
         for frame in self.functions(place) {
-            // For data, memory without a file has its own name (`[heap]`), not that of the perf map for its code.
+            // The module is the memory's own name (`[heap]`) if no file backs the memory. `frame.module` would then be
+            // the perf map that names JIT code in this memory, but here the address is one of data.
             let dso = self.loaded.named.memory_name(place).or(frame.module);
             let mut line = Line { dso, ..line(&frame) };
             if line.symbol.is_none()
@@ -341,8 +343,8 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// The frame of the function whose machine code contains a code location. Functions that the compiler inlined there
-    /// are left out.
+    /// The frame of the function whose machine code contains a code location; a frame without a name if no function is
+    /// known there. Functions that the compiler inlined there are left out.
     fn functions(&self, place: PlaceId) -> impl Iterator<Item = FrameView<'_>> {
         self.loaded.named.frames(place).filter(|frame| !frame.inlined)
     }

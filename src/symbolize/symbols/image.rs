@@ -192,7 +192,7 @@ impl Image {
             return Some(vaddr);
         }
         // The offset may be in several segments, because a linker may pad an earlier one to a whole page. The last one
-        // counts.
+        // counts. So search the zero-filled ends of the segments backward; `usize::MAX` means from the last one on.
         let index = self.zeroed_by_offset.last_at(offset, usize::MAX)?;
         let ByOffset(zeroed) = self.zeroed_by_offset.as_slice()[index];
         zeroed.vaddr.checked_add(offset - zeroed.offset)
@@ -229,8 +229,9 @@ impl Image {
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
         // `blank` has code sections whose headers a debug file keeps, but not their bytes. A segment may seem to
-        // contain such bytes.
-        if self.blank.first_at(start, 0).is_some() {
+        // contain such bytes. (`first_at` searches from this position on; 0 is the first section.)
+        let is_blank = self.blank.first_at(start, 0).is_some();
+        if is_blank {
             return None;
         }
         let (segment, distance) = self.find_segment(start)?;

@@ -152,9 +152,9 @@ impl Tables {
             return false;
         }
         let abbreviations = abbreviations.to_mut();
-        for &table in &self.far {
+        for &table_offset in &self.far {
             // A table starts with the number (code) of its first entry. If that is 0, the table is empty.
-            if let Some(code) = abbreviations.get_mut(table) {
+            if let Some(code) = abbreviations.get_mut(table_offset) {
                 *code = 0;
             }
         }
@@ -162,18 +162,21 @@ impl Tables {
     }
 
     /// Makes the units that are needed appear as if they had no line tables, and returns true. If some unit doesn't
-    /// state its address range, its line table is needed to find the range; then changes nothing and returns false.
-    /// `abbreviations` is the contents of `.debug_abbrev`.
+    /// state its address range, its line table is needed to find the range; then changes nothing and returns false. It
+    /// does the same if an abbreviation table is damaged or has an attribute that can't be replaced. `abbreviations` is
+    /// the contents of `.debug_abbrev`.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
-        // The offsets of all attributes that point to the line table of a unit.
-        let mut attributes = Vec::new();
-        for &table in &self.near {
-            let Some(of_table) = line_tables(abbreviations, table) else { return false };
-            attributes.extend(of_table);
+        // The offsets in `.debug_abbrev` of all attributes that point to the line table of a unit.
+        let mut attribute_offsets = Vec::new();
+        // `near` has the abbreviation tables of the units that are needed, by their offsets in `.debug_abbrev`.
+        for &table_offset in &self.near {
+            // `line_tables` finds the table's attributes of this kind; `None` if they must stay.
+            let Some(in_table) = line_tables(abbreviations, table_offset) else { return false };
+            attribute_offsets.extend(in_table);
         }
-        if !attributes.is_empty() {
+        if !attribute_offsets.is_empty() {
             let abbreviations = abbreviations.to_mut();
-            for offset in attributes {
+            for offset in attribute_offsets {
                 // The attribute is replaced by `DW_AT_producer`, which plays no role in finding functions.
                 abbreviations[offset] = constants::DW_AT_producer.0 as u8;
             }
