@@ -183,7 +183,9 @@ impl VsprofColumns {
         let fields = fields(line);
         let level = usize::try_from(parse_integer(fields.get(self.level)?)?).ok()?;
         let calls = parse_integer(fields.get(self.calls)?)?;
-        let millis = calls as f64 * Rounded::parse(fields.get(self.self_time)?)?.value;
+        // The file states the average self time of a call, not the sum of all calls.
+        let average_self_time = Rounded::parse(fields.get(self.self_time)?)?.value;
+        let millis = calls as f64 * average_self_time;
         let mut share = None;
         if let Some((_, exclusive)) = self.shares {
             share = Some(Rounded::parse(fields.get(exclusive)?)?.value);

@@ -287,8 +287,8 @@ impl Runtime {
         })
     }
 
-    /// The best switch for names that the process can use and that can be turned on by options or environment
-    /// variables, whether or not it is on. If the version isn't known, a switch that older versions have, too, is
+    /// The best of the switches for writing names that the process can use and that options or environment variables
+    /// can turn on. It may be on already. If the version isn't known, a switch that older versions have, too, is
     /// preferred. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
         // `usable_switches` lists the best switch first.
@@ -300,7 +300,8 @@ impl Runtime {
         let mut chosen = first;
         for switch in switches {
             // Prefer a switch that older versions have, too. But one that every version has (`since` is `None`) writes
-            // another kind of file, such as the JVM's compilation log, so it doesn't replace the first one.
+            // another kind of file, such as the JVM's compilation log, so it doesn't replace the first one. No runtime
+            // in the table has more than one switch that is older than its first, so the loop needn't compare these.
             if switch.since.is_some() && switch.since < first.since {
                 chosen = switch;
             }

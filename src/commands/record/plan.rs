@@ -263,15 +263,18 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
 
 /// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
-    // A switch that is turned on by neither flags nor variables, but by something that the user may still do while the
+    // A switch that is turned on by neither flags nor variables, but by something that the user does, often while the
     // process runs.
-    let works_while_running = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
-    let by_hand = runtime.switches.iter().find(works_while_running);
+    let is_by_hand = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
+    // Of a runtime that registers its code for debuggers, the switch is to take a core dump. So the file with the names
+    // (`leaves` lists such files) is the core file.
+    let registers_for_debuggers = |switch: &Switch| switch.leaves == ["./core.PID"];
+    let by_hand = runtime.switches.iter().find(is_by_hand);
     let name = runtime.name;
     let start = format!("process {pid} ({name}) was started without the switch that makes it write names");
     match (by_hand, runtime.best_switch(facts)) {
-        // Names registered for debuggers are in the process's memory, which jitgraft copies.
-        (Some(switch), _) if switch.leaves == ["./core.PID"] => {
+        // The user need not do anything: jitgraft copies the process's memory, which contains the names.
+        (Some(switch), _) if registers_for_debuggers(switch) => {
             format!(
                 "process {pid} ({name}) has registered its code for debuggers; jitgraft saves it as core.{pid} next \
                  to the recording"

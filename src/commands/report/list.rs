@@ -196,7 +196,8 @@ fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &
     Cell::text(source)
 }
 
-/// The row of a function, in the order of the columns of [`function_table`].
+/// The row of a function, in the order of the columns of [`function_table`]. `place` is the source location that
+/// distinguishes the function from others with the same name; `None` if no other function has the name.
 fn function_row(
     group: &Group,
     grouping: &Grouping,
@@ -205,7 +206,7 @@ fn function_row(
     columns: FunctionColumns,
 ) -> Vec<Cell> {
     let mut values = group.values(grouping);
-    // `FUNCTION`, the keys of this table, always gives both.
+    // This table is grouped by two keys, module and function ([`FUNCTION`]). So there are always two values.
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));

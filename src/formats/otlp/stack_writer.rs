@@ -128,9 +128,10 @@ fn lines(
     lines
 }
 
-/// The message for the function of a frame. Its name is the one that readers show. Its system name is either the name
-/// with the column where the function starts, for which there is no field, or the runtime's own name if that differs
-/// from the name; otherwise it is empty.
+/// The message for the function of a frame. Its name is the one that readers show: the runtime's name for the function,
+/// or a more readable form of that. Its system name, a second name, preserves what the message has no field for. This
+/// is the column where the function starts, in the form `NAME:LINE:COLUMN`, or the runtime's name if another name is
+/// shown. The system name is empty if there is neither.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -140,15 +141,16 @@ fn function(
 ) -> FunctionMessage {
     let runtime_name = profile.name_of(frame.name);
     let module = frame.module.map(|module| profile.name_of(module));
-    let name = names.spell(frame, runtime_name);
-    let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
-    let text = String::from_utf8_lossy(&name);
-    let with_column = system_name(&text, frame.start.line, frame.start.column);
-    let is_runtime_name = *name == *runtime_name;
-    let system_name_strindex = match with_column {
+    let shown_name = names.spell(frame, runtime_name);
+    let name_strindex = tables.text(label::function_name(&shown_name, module).as_bytes());
+    let shown_text = String::from_utf8_lossy(&shown_name);
+    // `None` if the column is unknown.
+    let name_with_column = system_name(&shown_text, frame.start.line, frame.start.column);
+    let is_runtime_name = *shown_name == *runtime_name;
+    let system_name_strindex = match name_with_column {
         // The column is the only difference between anonymous functions on the same line, so for these it is preferred
-        // to the runtime's own name.
-        Some(with_column) if is_runtime_name || is_anonymous(&text) => tables.text(with_column.as_bytes()),
+        // to the runtime's name.
+        Some(with_column) if is_runtime_name || is_anonymous(&shown_text) => tables.text(with_column.as_bytes()),
         _ if is_runtime_name => 0,
         _ => tables.text(runtime_name),
     };

@@ -222,19 +222,22 @@ impl<'t, 'l> Lines<'t, 'l> {
         if !self.in_sample {
             return false;
         }
+        let begins_with_blank = line[0] == b' ';
         match self.indent {
             // The line would be the first frame of its sample, so its indentation can be of any kind.
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
-            Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
-            // Frames are addresses without symbols, and most would also pass for another field (`is_field_line`). But
-            // perf prints no other fields below such frames.
-            Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
-            // An address of sixteen digits fills its column, so its line may have no indentation.
+            // All frames of the sample begin with a tab, and this line doesn't.
+            Some(Indent::Tab) => false,
+            // Lines that look like another field of the sample (`is_field_line`), such as registers, aren't frames.
+            Some(Indent::Blanks) if begins_with_blank => Frame::parse_indented(line).is_some() && !is_field_line(line),
+            // The sample's frames are addresses without symbols. `is_field_line` would be true for most of them, so it
+            // isn't called. No other field is mistaken for a frame, because perf prints none below such frames.
+            Some(Indent::BlanksOfAddresses) if begins_with_blank => Frame::parse_indented(line).is_some(),
+            // The sample's frames have no indentation, or they have blanks and only this line doesn't: an address of
+            // sixteen digits fills its column.
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {
                 Frame::parse_unindented(line).is_some()
             }
-            // All frames of the sample begin with a tab, and this line doesn't.
-            Some(Indent::Tab) => false,
         }
     }
 

@@ -98,6 +98,7 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
         // `extend_span` returns false for an item behind a gap or another file, or one that makes the span too long.
         let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));
         let (in_span, after) = remaining.split_at(end.unwrap_or(remaining.len()));
+        // A mapping that contains code is no separator, so the span may lie inside such a mapping.
         let in_file = foreign.overlap(&span);
         for layer in 0..MAX_LAYERS {
             let slots: Vec<u32> = in_span.iter().filter(|item| item.layer == layer).map(|item| item.slot).collect();

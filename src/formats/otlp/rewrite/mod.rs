@@ -118,8 +118,9 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     /// Writes the messages with names. `find_calls` gets the index of an address in `addresses`, and returns the calls
     /// at that address.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // `named_message` needs the numbers of the files again, and interns them for that. As `open` has interned all
-        // of them, they get the same numbers, and nothing is added to this copy.
+        // `named_message` collects a message's addresses again. Each has the number of its file, which must be the same
+        // as in `self.addresses`. So it gets a copy of the table in which `open` numbered the files. All files are in
+        // there already, so none is added.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
             Ok(index) => find_calls(index),
@@ -140,7 +141,8 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// The message with names added; `None` if no location gets a name or the message is damaged.
+/// The message with names added; `None` if no location gets a name or the message is damaged. `files` are the files
+/// that were numbered so far, and `look_up` returns the calls at an address.
 fn named_message(
     opened: &Opened<'_>,
     files: &mut Interner<CodeFile, u32>,
