@@ -54,21 +54,27 @@ export function rowSorts({ nodeFunction }, rows, { ofFunction, none }) {
   return sorts;
 }
 
-/** Describes a sum of rows over time: [from, to) in `bins` equal parts. `weights` is a column of the rows. For `reach`,
- * see `reachOf`. */
+/** Describes a sum of rows over time: [from, to) in `bins` equal parts. `weights` is a column of the rows. `reach` says
+ * which time a row stands for (see `reachOf`), and `unitNs` is the number of nanoseconds per unit of time. */
 export function binning(rows, weights, from, to, bins, reach, unitNs) {
   return { rows, weights, from, to, bins, reach, scale: bins / (to - from), unitNs };
 }
 
 /** Adds the weight of one row to `sums[slot + stride × bin]`, spread over the bins of the time that the row stands for.
- * The part of the weight outside of the job's time is left out. `job` is made by `binning`. */
+ * The part of the weight outside of the job's time is left out. `job` is made by `binning`. Its `reach` is −1 if a
+ * sample stands for the time before it, 1 for the time after its start, and 0 for only a moment. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
-  // How long a time the row stands for. A row that sums many samples stands for one unit of time. A single sample
-  // stands for a time as long as its weight, or (`reach` 0) only for a moment.
-  const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
-  // Where this time begins, in bins. With a negative `reach`, it ends at the row's time instead of beginning there.
-  const begin = ((job.reach < 0 && !isSum ? time - length : time) - job.from) * job.scale;
+  // Only large recordings have units of time this long. A row is then the sum of all samples in one unit.
+  const isSum = job.unitNs > SINGLE_UNIT;
+  // How long a time the row stands for, in units of time. The weight of a single sample is in nanoseconds, unless it
+  // stands only for a moment.
+  let length = 0;
+  if (isSum) length = 1;
+  else if (job.reach !== 0) length = weight / job.unitNs;
+  // Where this time begins, in bins.
+  const isTimeBefore = job.reach < 0 && !isSum;
+  const begin = ((isTimeBefore ? time - length : time) - job.from) * job.scale;
   // A time much shorter than a bin isn't spread.
   if (length * job.scale < 0.01) {
     const bin = Math.floor((time - job.from) * job.scale);
@@ -83,8 +89,8 @@ function addToBins(job, row, sums, slot, stride) {
   }
 }
 
-/** The weights of one lane by bin and color: [sort + count × bin]. `sorts` has the color of each row, and `count` is
- * the number of colors. `index` is from `rowsByTrack`. */
+/** The weights of one lane by bin and color: [color + count × bin]. `sorts` has the color of each row, and `count` is
+ * the number of colors. `job` is made by `binning`, `index` by `rowsByTrack`. */
 export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
@@ -97,6 +103,7 @@ export function laneActivity(job, tracks, index, sorts, count) {
 }
 
 /** The functions that ran in one lane during the job's time, each with its weight in that time, the heaviest first.
+ * `job` is made by `binning`, `index` by `rowsByTrack`.
  * @returns {[number, number][]} pairs of function and weight */
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
@@ -121,7 +128,8 @@ export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) 
   return through;
 }
 
-/** For each bin, whether the lane has rows in it whose node is in `through`. */
+/** For each bin of the job's time, whether the lane has rows in it whose node is in `through` (from `nodesThrough`).
+ * `job` is made by `binning`, `index` by `rowsByTrack`. */
 export function laneMarks(job, tracks, index, through) {
   const marks = new Uint8Array(job.bins), { node, time } = job.rows;
   for (const track of tracks) {
@@ -155,7 +163,8 @@ export function totalActivity(job, counts) {
   return sums;
 }
 
-/** The typical time between two samples of a busy thread, in units of time. */
+/** The typical time between two samples of a busy thread, in units of time of `unitNs` nanoseconds. 0 if there are
+ * neither lanes nor rows. */
 export function samplingInterval(event, lanes, rows, unitNs) {
   const stated = event.sampling;
   if (stated?.frequency) return 1e9 / stated.frequency / unitNs;

@@ -92,6 +92,8 @@ class FunctionCategories {
 
 /** The categories of a tree's boxes, from the samples in each box. */
 class BoxCategories {
+  /** `members` are the nodes in each box, and `weights` the selected weights of some of these (`weightsOfShared`).
+   * `known` caches the results of `of`. */
   constructor(page, tree) {
     const { profile } = page, selection = page.selection();
     Object.assign(this, { profile, tree, groups: page.groups() });

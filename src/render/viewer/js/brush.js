@@ -1,5 +1,6 @@
 // Lets the user select time ranges with the pointer or the keyboard, in any element that shows time. During a drag, a
-// draft is shown. The final ranges are stored in `store.ranges`, and everything else follows from there.
+// draft is shown: the ranges as they would be selected if the drag ended now. The final ranges are stored in the state
+// (`ranges`), and everything else follows from there.
 //
 // A surface describes such an element. Positions are in pixels of the element. A surface has: element; spanAt(x, y),
 // which returns the time range [from, to) under a point, or null; edgeAt(x, y), which returns the edge { index, edge }
@@ -10,17 +11,22 @@ import { tracksWithoutRange } from "./recordings.js";
 import { tidyRanges } from "./time_axis.js";
 import { roundUnits } from "./time_ticks.js";
 
+/** A pointer that moves by less than this many pixels clicks instead of dragging. */
 const CLICK_SLACK = 4;
 
 export class Brush {
-  /** `redraw` shows the draft. `pause` is how long the other parts wait before they follow a drag, in milliseconds. */
+  /** `length` is the length of the recording, in units of time. `redraw()` is called during a drag, to draw the ranges
+   * as they would be if the drag ended now, and after it. */
   constructor({ store, profile }, length, redraw) {
     this.store = store;
     this.profile = profile;
     this.length = length;
     this.redraw = redraw;
+    /** How long the pointer must rest during a drag before the rest of the page follows, in milliseconds. */
     this.pause = 0;
+    /** The current drag, as made by `begin`; null if there is none. */
     this.drag = null;
+    /** The timer that runs while the pointer rests. */
     this.timer = 0;
   }
 
@@ -75,6 +81,8 @@ export class Brush {
     const index = edge ? edge.index : inside;
     // What is selected again if the drag is canceled.
     const left = { ranges, tracks };
+    // `anchor` is the time where the drag begins, and `start` the point. `draft` has the ranges as they would be if the
+    // drag ended now; null until the pointer has moved far enough.
     this.drag = { kind, index, adds, before, left, tracks: chosen, anchor: span, start: [x, y], draft: null };
     return true;
   }
@@ -91,7 +99,7 @@ export class Brush {
     this.chooseSoon();
   }
 
-  /** Lets the other parts of the page follow the drag, as fast as they can. */
+  /** Lets the other parts of the page follow the drag: at once or, if `pause` is set, as soon as the pointer rests. */
   chooseSoon() {
     clearTimeout(this.timer);
     const drag = this.drag;

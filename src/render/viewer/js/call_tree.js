@@ -52,6 +52,7 @@ class CallTreePart {
     return this.kind.value === "bottomup";
   }
 
+  /** Draws the tree for the current selection. */
   draw() {
     this.tree = this.page.tree(this.kind.value);
     this.root.style.setProperty("--letters-of-amount", amount(this.page.selection().total, this.page.unit).length);

@@ -38,10 +38,15 @@ export function mountCode(root, page) {
 class CodePart {
   #page;
   #listings = null;
+  /** The costs of instructions, for each event (see `instructionCosts`); null until they are needed. */
   #costs = null;
+  /** The selected source line: {file, line}; null if none is selected. */
   #line = null;
+  /** The instructions that match the search; null without a search. */
   #found = null;
+  /** The listing that was drawn last; -1 if there was none. */
   #shown = -1;
+  /** The elements of this part, by name. */
   #nodes = {};
 
   /** Creates the elements of the part, and the panes that show machine code, source lines and a table of listings. */
@@ -144,8 +149,8 @@ class CodePart {
     if (!isFunctionSelected) return exists ? state.code : -1;
     const versions = listings.ofFunction(state.selected);
     if (exists && versions.includes(state.code)) return state.code;
-    // Listings without instructions come last.
-    const heat = (listing) => (listings.missing[listing] ? -1 : this.#sum(listing).part);
+    // Listings without instructions come last. `missing` says why a listing has none, and is empty if it has some.
+    const heat = (listing) => (listings.missing[listing] !== "" ? -1 : this.#sum(listing).part);
     const [hottest = -1] = [...versions].sort((a, b) => heat(b) - heat(a) || a - b);
     return hottest;
   }
@@ -166,6 +171,7 @@ class CodePart {
    * version has. `count` is null if it is unknown. */
   #sumWithoutListing(listing) {
     const { profile } = this.#page, category = this.#listings.category[listing], number = this.#listings.functionOf(listing);
+    // `likes` returns all listings of the function to which this one belongs.
     const ofSameTier = this.#listings.likes(listing).filter((version) => this.#listings.category[version] === category);
     const hasSeveralVersions = ofSameTier.length > 1 || this.#listings.versions[listing] > 1;
     // A negative number: no sampled stack contains the function.
@@ -186,6 +192,7 @@ class CodePart {
     const isWhole = state.selected === null && shown < 0;
     let list;
     if (state.selected !== null) list = this.#listings.ofFunction(state.selected);
+    // All listings of the function to which the shown one belongs.
     else if (shown >= 0) list = this.#listings.likes(shown);
     else list = Array.from({ length: this.#listings.length }, (_, listing) => listing);
     this.#nodes.table.classList.toggle("whole", isWhole);
@@ -208,7 +215,8 @@ class CodePart {
     if (state.selected === null && shown < 0) {
       const cost = this.#costs[this.#events()[0]];
       const hidden = about.codes - this.#listings.length;
-      const missing = this.#listings.missing.filter((why) => why), reasons = [...new Set(missing)];
+      // `missing` says of each listing why it has no instructions; the text is empty if it has some.
+      const missing = this.#listings.missing.filter((why) => why !== ""), reasons = [...new Set(missing)];
       head.replaceChildren(
         element("h2", {}, "Hottest code"),
         element("p", {}, [
@@ -220,14 +228,17 @@ class CodePart {
         ].join("")));
       return;
     }
+    // The number of the function; negative if no sampled stack contains it. It is then only known from the listing.
     const number = state.selected ?? this.#listings.functionOf(shown);
     const name = number >= 0 ? profile.functions.name[number] : this.#listings.name[shown];
     const module = number >= 0 ? profile.functions.module[number] : this.#listings.module[shown];
     const words = [module];
+    // All listings of the function. `likes` returns those that belong to the same function as a listing.
     const versions = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
+    const hasInstructions = versions.some((listing) => this.#listings.missing[listing] === "");
     // If no version has instructions, the amounts are those of the function's stacks, otherwise the sum over its
-    // listings.
-    if (versions.every((listing) => this.#listings.missing[listing])) {
+    // listings. Without stacks, there are no amounts.
+    if (!hasInstructions) {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
       const { total } = this.#page.selection();
@@ -295,20 +306,23 @@ class CodePart {
   /** For each event with columns: its name, and how precisely samples are attributed to instructions. */
   #eventNotes(events) {
     const { profile } = this.#page;
-    const noteOf = (event, column) => {
-      const precision = this.#listings.about.events[event]?.said;
-      // Which of the columns belong to the event.
-      const position = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
-      if (this.#listings.about.events[event]?.exact) return `${position}${profile.events[event].name}. Counts are exact.`;
-      return `${position}${profile.events[event].name}. ${precision ?? "Its precision is unknown."}`;
+    const noteOf = (event, index) => {
+      const { name } = profile.events[event];
+      // What is known about the event. `said` is a sentence about its precision.
+      const about = this.#listings.about.events[event];
+      // With several events, the note starts with where the event's columns are. At most three events have columns.
+      const position = events.length > 1 ? `${["Left", "Next", "Then"][index]}: ` : "";
+      if (about?.exact) return `${position}${name}. Counts are exact.`;
+      return `${position}${name}. ${about?.said ?? "Its precision is unknown."}`;
     };
-    return events.map((event, column) => element("span", {}, noteOf(event, column)));
+    return events.map((event, index) => element("span", {}, noteOf(event, index)));
   }
 
   /** Elements that say why the selected function has no listing: its code is missing, it was inlined into other code,
    * it has no samples of its own, or it isn't among the listed code blocks. */
   #whyNot(shown) {
     const { state, profile } = this.#page;
+    // `missing` says why a listing has no instructions; the text is empty if it has some.
     const why = shown >= 0 ? this.#listings.missing[shown] : "";
     if (why) return [element("p", {}, `No listing: ${why}.`)];
     // The listings of other functions into which this one was inlined.
@@ -347,7 +361,7 @@ class CodePart {
       element("ul", { id: "code-callees" }, ...callees.map(link))];
   }
 
-  /** The inlined calls of a listing for which the compiler didn't record addresses. */
+  /** Elements that list the inlined calls of a listing for which the compiler didn't record addresses. */
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];

@@ -25,10 +25,13 @@ export function costCells(events, costOf) {
 export class MachinePane {
   #list;
   #canvas;
+  /** What `show` was called with last. */
   #view = null;
+  /** The instruction of each row, and the row of each instruction (see `listingRows`). */
   #rows = new Int32Array(0);
   #rowOf = new Map();
   #arrows = [];
+  /** The hidden instruction to which the cursor was moved last, and which is shown because of that; -1 if none. */
   #wanted = -1;
 
   /**

@@ -39,7 +39,9 @@ export class SourcePane {
     });
   }
 
-  /** Shows the source of a listing; see MachinePane.show. `line` is the selected {file, line}, or null. */
+  /** Shows the source of a listing; see MachinePane.show. Besides what is described there, `view` has weighted: whether
+   * percentages are those of weights instead of numbers of samples, and isChosen(file, line): whether a line is
+   * selected. */
   show(view) {
     const { listings, instructions, listing, costs, hotOnly } = view;
     const lines = sourceLines(instructions, listings.first[listing], listings.first[listing + 1], costs);
@@ -70,7 +72,6 @@ export class SourcePane {
   /** The element for a row: a gap, the head of a file, or a line with its cost and text (see `sourceRows`). */
   #row(row) {
     const { file, line, sums, gap } = this.#rows[row];
-    // `weighted`: percentages are those of weights instead of numbers of samples.
     const { instructions, events, wholes, weighted, isChosen } = this.#view;
     if (gap) return element("div", { class: "source-row gap" }, `⋮ ${counted(gap, "line")}`);
     if (line === undefined) {

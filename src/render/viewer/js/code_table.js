@@ -19,21 +19,24 @@ export class CodeTable {
     root.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Shows the listings in `list`, the one with the highest cost first. `shown` is the listing that the page shows;
-   * `sumOf(listing)` returns its cost as {part, count, whole}; `withNames` adds a column for the names of functions. */
+  /** Shows the listings in `list`, the one with the highest cost first. Listings are numbers: indices of the columns of
+   * `listings` (see `Listings`). `shown` is the listing that the page shows; `sumOf(listing)` returns the cost of a
+   * listing as {part, count, whole}; `withNames` adds a column for the names of functions. */
   show({ listings, profile, list, shown, sumOf, withNames }) {
     const sums = new Map(list.map((listing) => [listing, sumOf(listing)]));
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
-    const isAnyMissing = sorted.some((listing) => listings.missing[listing] !== "");
+    // Some code has an entry, but no instructions to list. `missing` says why; it is empty if there are instructions.
+    const lacksInstructions = (listing) => listings.missing[listing] !== "";
+    const isAnyMissing = sorted.some(lacksInstructions);
     // True if nothing is known about a listing's cost.
-    const isUnknown = (listing) => listings.missing[listing] !== "" && sums.get(listing).part === 0;
+    const isUnknown = (listing) => lacksInstructions(listing) && sums.get(listing).part === 0;
     const columns = [
       { head: "%", text: (listing) => (isUnknown(listing) ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
       { head: profile.counted === "cost" ? "cost" : "samples", text: (listing) => (isUnknown(listing) || sums.get(listing).count === null ? "" : grouped(sums.get(listing).count)) },
       { head: "function", kind: "name", text: (listing) => (withNames ? listings.name[listing] : "") },
       { head: "tier", kind: "tier", text: (listing) => swatch(profile.categories[listings.category[listing]]) },
       { head: "version", text: (listing) => (listings.versions[listing] > 1 ? `${listings.version[listing]} of ${listings.versions[listing]}` : "") },
-      { head: "bytes", text: (listing) => (listings.missing[listing] ? "" : grouped(listings.size[listing])) },
+      { head: "bytes", text: (listing) => (lacksInstructions(listing) ? "" : grouped(listings.size[listing])) },
       { head: "written at", text: (listing) => (listings.loadedAt(listing) === null ? "" : writtenAt(listings.loadedAt(listing))) },
       { head: "process", text: (listing) => String(listings.pid[listing]) },
       { head: "no listing", kind: "why", text: (listing) => (isAnyMissing ? listings.missing[listing] : "") },

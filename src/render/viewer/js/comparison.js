@@ -6,9 +6,12 @@ import { lastPart } from "./box_actions.js";
 import { functionSums } from "./functions.js";
 import { isSignificant } from "./significance.js";
 
-/** Two compared profiles: {total, count} of each, how changes are judged (`kind`), the weights of one sample if the
- * user stated them (`one`), and the factor for amounts of the earlier profile (`scale`). */
+/** Two compared profiles: {total, count} of each, how changes are judged (`kind`: "samples", "exact" or "nothing"), the
+ * weights of one sample in the two if the user stated them (`one`), and the factor for amounts of the earlier profile
+ * (`scale`). */
 export class Comparison {
+  /** `before` and `after` are the samples of the two profiles, as `select` sums them. With `normalize`, amounts of the
+   * earlier profile are scaled as if both had the same total. */
   constructor(before, after, { kind, one }, normalize) {
     const side = ({ total, count }) => ({ total, count });
     this.selections = { before, after };

@@ -37,6 +37,8 @@ export function mountDifference(root, page) {
 }
 
 class DifferencePart {
+  /** Creates the part's elements. `byTotal`: the table has total instead of self weights. `withNoise`: it also has
+   * changes that may be noise. */
   constructor(root, page) {
     Object.assign(this, { root, page, model: new FlameModel(page), byTotal: false, withNoise: false });
     this.view = new FlameView(page, "difference-flame", "Flame graph of the differences", this.handlers());

@@ -9,6 +9,8 @@ const STEP_LETTERS = "432105678";
 const STEPS = 4;
 
 export class DifferencePicture extends TreePicture {
+  /** `parts` are those of a `TreePicture`. `before` is the same tree with the weights of the earlier profile, and
+   * `comparison` a `Comparison`. */
   constructor(parts, before, comparison) {
     super(parts);
     Object.assign(this, { before, comparison });

@@ -49,13 +49,28 @@ function beforeIn(text) {
 
 /** A picture with the boxes of a file. Labels are indices of names. */
 export class FilePicture extends FlamePicture {
+  /** Reads the picture from the elements of the SVG file: `facts` has JSON, and `names` a name per line. */
   constructor(svg) {
     super();
     const textOf = (id) => svg.querySelector(`#${id}`).textContent;
     const facts = JSON.parse(textOf("facts"));
-    Object.assign(this, { facts, names: textOf("names").split("\n"), ...readBoxes(svg, facts.chart) });
-    Object.assign(this, { upward: !facts.inverted, root: 0, all: facts.total, allBefore: facts.before, truncation: facts.truncation });
+    this.facts = facts;
+    this.names = textOf("names").split("\n");
+    const { boxes, lanes } = readBoxes(svg, facts.chart);
+    /** All boxes, as `readBoxes` describes them. */
+    this.boxes = boxes;
+    /** The boxes with the names of threads, which only a chart has. */
+    this.lanes = lanes;
+    /** True if roots are at the bottom. */
+    this.upward = !facts.inverted;
+    /** The node of the box in the first row. */
+    this.root = 0;
+    /** The weight of everything, and in a comparison also that of the earlier profile. */
+    this.all = facts.total;
+    this.allBefore = facts.before;
+    this.truncation = facts.truncation;
     this.whole = { start: 0, end: facts.total };
+    /** The boxes of each row, in the order of their starts. */
     this.rows = Array.from({ length: facts.rows }, () => []);
     for (const box of this.boxes) this.rows[box.row].push(box);
   }
@@ -175,7 +190,8 @@ export class FilePicture extends FlamePicture {
   }
 }
 
-/** The index of the first box in a row that ends after this place; the number of boxes if none does. */
+/** The index of the first box in a row that ends after this place on the horizontal axis; the number of boxes if none
+ * does. */
 function firstBehind(row, place) {
   let [low, high] = [0, row.length];
   while (low < high) {

@@ -25,6 +25,7 @@ export function mountFlame(root, page) {
 }
 
 class FlamePart {
+  /** Creates the part's elements and its graphs: the one of all stacks, and the two of a sandwich view. */
   constructor(root, page) {
     Object.assign(this, { root, page, model: new FlameModel(page) });
     this.views = {
@@ -37,6 +38,7 @@ class FlamePart {
     this.sandwich = element("div", { class: "flame-sandwich" }, this.views.callers.root, this.views.callees.root);
     root.append(this.toolbar(), this.kept, this.legend, this.views.whole.root, this.sandwich);
     root.classList.add("flame");
+    /** The function whose sandwich view was drawn last; null if the whole graph was. */
     this.sandwiched = null;
     this.update = drawingOf(page, () => this.show());
     page.store.subscribe(this.update);

@@ -9,7 +9,9 @@ export const LANE = -2;
 /** Boxes, row by row and from left to right. */
 export class BoxRows {
   constructor() {
+    /** The number of the first box in each row. A last entry is the number of all boxes. */
     this.first = [0];
+    /** For each box: its node, and where it starts and ends on the horizontal axis. */
     this.node = [];
     this.start = [];
     this.end = [];
@@ -96,8 +98,8 @@ export function layoutTree(tree, view, narrowest, root = 0) {
   return boxes;
 }
 
-/** Adds the boxes of a node's children to the current row, from left to right. `from` is where the node's box starts.
- * */
+/** Adds the boxes of a node's children to the current row, from left to right. `from` is where the node's box
+ * starts. */
 function layoutChildren(tree, node, from, view, narrowest, boxes) {
   const { first, next, total } = tree;
   let start = from;

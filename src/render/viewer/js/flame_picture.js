@@ -14,7 +14,8 @@ const MOST_LETTERS_OF_ZOOMED = 60;
  * A picture with boxes for the nodes of a tree. Node 0 is the root, and has no function; `IDLE` and numbers from `LANE`
  * downwards aren't nodes. Pictures of their own kind provide:
  *
- * - `unit`, `all` (the weight of everything), `whole` ({start, end}, the range of all boxes);
+ * - `unit`, `all` (the weight of everything; `allBefore` is that of the earlier profile in a comparison), `whole`
+ *   ({start, end}, the range of all boxes), `upward` (whether roots are at the bottom), `root` (the node in row 0);
  * - `layout(view, pixel)`, `viewOf(path, span)`, `pathOf(node)`, `foundPlaces(boxes)`;
  * - of a node `nameOf`, `labelOf` (the number that all nodes of its function share), `isJit`, `totalOf`, `swatchOf`
  *   ([letter of its color, hash of its shade]), and what else is known of it; see below.

@@ -280,6 +280,7 @@ export class FlameView {
     this.point();
   }
 
+  /** Opens the menu of the box under the pointer. */
   menu(event) {
     if (!this.handlers.menu) return;
     event.preventDefault();
@@ -322,6 +323,7 @@ export class FlameView {
     this.showRange(place - (place - start) * factor, place + (end - place) * factor);
   }
 
+  /** Moves the visible range by an amount, but not beyond the ends of the picture. */
   move(by) {
     const { start, end } = this.view,
       { whole } = this.picture;
@@ -365,6 +367,7 @@ export class FlameView {
     return true;
   }
 
+  /** Opens the menu of the box at the cursor, next to the box. */
   openMenuAt(box) {
     const edge = this.scroll.getBoundingClientRect();
     this.openMenu(
@@ -400,6 +403,7 @@ export class FlameView {
     this.draw();
   }
 
+  /** Scrolls to the root, and moves the cursor there. */
   pointToFirst() {
     this.scroll.scrollTop = this.picture.upward ? 1e9 : 0;
     if (this.boxes.length > 0) this.pointTo(0);
@@ -444,6 +448,7 @@ export class FlameView {
     return heaviest;
   }
 
+  /** Scrolls as little as necessary to show a row. */
   reveal(row) {
     const top = this.topOf(row);
     if (top < 0) this.scroll.scrollTop += top - MARGIN;

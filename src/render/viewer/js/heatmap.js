@@ -14,8 +14,11 @@ const HEAT_ROWS = 50;
  * pattern. */
 const HEAT_LEAST_SECONDS = 5;
 
+/** The number of colors, besides the one for cells without weight. */
 const HEAT_STEPS = 12;
+/** The minimum width of a column, in pixels. */
 const NARROWEST_COLUMN = 3;
+/** The possible lengths of a column, in seconds. */
 const COLUMN_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
 /** Divides the time [from, to) into columns and cells that fit into a width in pixels.
@@ -29,7 +32,8 @@ export function heatShape(from, to, width, unitNs) {
   return { columnSeconds, column, cell: column / HEAT_ROWS, first, columns: end - first };
 }
 
-/** The weight in each cell, column by column. `counts` tells which tracks count. */
+/** The weight in each cell, column by column, and the highest of these: {sums, most}. `weights` is a column of `rows`,
+ * `shape` is from `heatShape`, `reach` from `reachOf` (activity.js), and `counts` tells which tracks count. */
 export function heatCells(rows, weights, shape, reach, unitNs, counts) {
   const from = shape.first * shape.column, to = from + shape.columns * shape.column;
   const sums = totalActivity(binning(rows, weights, from, to, shape.columns * HEAT_ROWS, reach, unitNs), counts);
@@ -98,6 +102,9 @@ export function heatColors(from, to, steps) {
 
 /** The heat map with its legend on the left. */
 export class HeatMap {
+  /** Creates the elements in `box`: the legend, a canvas for the cells, and on top of it one (`over`) for the frames
+   * around ranges. `drawn` describes what the cells showed when they were drawn last. `isLong` tells whether the
+   * recording is long enough for a heat map. */
   constructor(box, page, clock) {
     [this.box, this.page, this.clock] = [box, page, clock];
     this.isLong = clock.length * clock.unitNs / 1e9 >= HEAT_LEAST_SECONDS;
@@ -115,7 +122,9 @@ export class HeatMap {
     return HEAT_ROWS * (innerHeight < 1100 ? 2 : 3);
   }
 
-  /** Redraws what has changed. The cells depend on threads and event, the frames above them on the ranges. */
+  /** Redraws what has changed. The cells depend on threads and event, the frames above them on the ranges. `view` is
+   * the visible time, `place(time)` a position in pixels, and `hovered` the time range of the cell under the pointer,
+   * or null. */
   draw(sums, state, view, width, place, ranges, hovered) {
     const { height } = this;
     this.box.style.height = `${height}px`;
@@ -196,6 +205,7 @@ export class HeatMap {
     return [Math.min(span[0], this.clock.length - 1), Math.min(span[1], this.clock.length)];
   }
 
+  /** The weight in the cell of this time range, as text. */
   textAt([from]) {
     return amount(Math.round(this.heat.sums[heatCellAt(this.shape, from)] ?? 0), this.page.unit);
   }

@@ -7,6 +7,7 @@ const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimized
 
 /** The compiled code ranges in order of time. Times are in the profile's units, from its start. */
 export class Compilations {
+  /** Reads the columns of the section. Each row is a code range, or the sum of several. */
   constructor(pack, profile) {
     /**
      * The section's JSON: {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources,
@@ -31,9 +32,11 @@ export class Compilations {
     this.input = numbers("input");
     this.name = pack.texts("jit/function.name");
     this.pid = numbers("function.pid");
+    /** When code was moved, and the index of the recording of each move. */
     this.moveTime = converted(numbers("move.time"));
     this.moveInput = numbers("move.input");
     this.#interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");
+    /** How many code ranges of each row replaced earlier compiled code of their function. */
     this.again = this.#recompiled(numbers("again"));
   }
 
@@ -48,6 +51,7 @@ export class Compilations {
   #recompiled(given) {
     if (given.length > 0) return given;
     const again = new Uint32Array(this.length);
+    // For each function, whether an earlier row is compiled code of it.
     const compiled = new Uint8Array(this.name.length + 1);
     for (let row = 0; row < this.length; row++) {
       if (this.category[row] === this.#interpreted) continue;

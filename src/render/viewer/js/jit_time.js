@@ -35,9 +35,12 @@ class JitPart {
   #page;
   #nodes = {};
   #compilations = null;
+  /** The program's innermost function of each node (`programFrames`); null until it is needed. */
   #frames = null;
+  /** The charts, and the elements that contain them, by ID. */
   #bars = {};
   #figures = {};
+  /** The length of the recording in units of time; null if samples have no times. */
   #length = null;
 
   /** Creates the part's elements: facts, notes, charts and tables. */

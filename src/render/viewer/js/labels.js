@@ -32,6 +32,7 @@ export class LabelFitter {
   constructor(measure, cutsStart = false) {
     this.measure = measure;
     this.cutsStart = cutsStart;
+    /** The widths of letters, and of texts. */
     this.letters = new Map();
     this.widths = new Map();
     this.ellipsis = measure("…");

@@ -11,7 +11,9 @@ export class LaneList {
     this.scroller = scroller;
     this.pass = pass;
     this.lanes = [];
+    /** The lane at the keyboard cursor. */
     this.active = 0;
+    /** The lane that was clicked last without Shift; null if none was. With Shift, it is one end of the selection. */
     this.clicked = null;
     this.spacer = element("div", { class: "lane-names", role: "presentation" });
     scroller.append(this.spacer);

@@ -13,10 +13,13 @@ export const LANE_HEIGHT = 22;
 
 /** The lanes and their sums. Sums are cached as long as they are valid. */
 export class LaneSums {
+  /** `clock` is null if the profile has no times. */
   constructor(profile, clock) {
     this.profile = profile;
     this.clock = clock;
+    /** What the colors of bars mean. */
     this.coloring = barSorts(profile);
+    /** The event and the kind of lanes that `arrange` was called with: {event, by}. */
     this.of = {};
   }
 
@@ -104,15 +107,17 @@ export function markedNodes(profile, groups, { search, regex, selected }) {
   return nodesThrough(profile, groups.of.map((group) => (group === groups.of[selected] ? 1 : 0)));
 }
 
-/** Draws marks below a lane's bars where matches of the search, or the selected function, were on the stack. */
+/** Draws marks below a lane's bars where matches of the search, or the selected function, were on the stack. `top` is
+ * the upper edge of the lane, `place(time)` a position in pixels, and `nodes` is from `markedNodes`. */
 export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, color) {
   const marks = laneMarks(job, lane.tracks, index, nodes), left = place(job.from);
   pen.fillStyle = color;
   for (let bin = 0; bin < job.bins; bin++) if (marks[bin]) pen.fillRect(left + bin * pixels, top + LANE_HEIGHT - 3, pixels, 3);
 }
 
-/** Draws one lane at `top`: a band for the time that it lived, and on it a bar for each bin of time. `place(time)` is a
- * position in pixels. */
+/** Draws one lane at `top`: a band for the time that it lived, and on it a bar for each bin of time. `sums` are the
+ * `LaneSums`; `place(time)` is a position in pixels; `colors` are {idle, more, sorts}: for the band, for the mark of a
+ * bar that is too high, and for each kind of code. */
 export function drawLane(pen, sums, lane, top, place, colors) {
   const { job, pixels } = sums, count = sums.coloring.sorts.length, bars = sums.activity(lane);
   const height = LANE_HEIGHT - 2, left = place(job.from), most = sums.ceilings[lane.kind] || 1;
@@ -137,7 +142,9 @@ export function drawLane(pen, sums, lane, top, place, colors) {
   }
 }
 
-/** Draws the whole weight of a lane as one bar. This is all that can be shown for samples without times. */
+/** Draws the whole weight of a lane as one bar. This is all that can be shown for samples without times. `sums` are the
+ * `LaneSums`, `top` and `width` are in pixels, `weight` is the state's ("samples" or "period"), and `colors` are those
+ * of `drawLane`. */
 export function drawSumLane(pen, sums, lane, top, width, weight, colors) {
   const { rows, index, rowSorts } = sums, shares = new Float64Array(sums.coloring.sorts.length);
   const weights = weight === "samples" ? rows.count : rows.weight;

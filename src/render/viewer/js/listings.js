@@ -13,16 +13,20 @@ export class Listings {
   #byFunction = new Map();
   #byName = new Map();
 
+  /** Reads the columns of listings from the page's data. Instructions are read later, by `instructions`. */
   constructor(pack, profile) {
     this.#pack = pack;
     this.#profile = profile;
-    /** {limit, syntax, codes, functions, base, events: [{precision, said}]} */
+    /** {limit, syntax, codes, functions, base, events: [{precision, said, total, exact}]}. Of an event, `said` is a
+     * sentence on how precisely its samples are attributed to instructions, and `exact` is true if its costs were
+     * counted instead of sampled. */
     this.about = pack.json("code");
     const texts = (column) => pack.texts(`code/${column}`);
     const numbers = (column) => pack.numbers(`code/${column}`);
     this.name = texts("listing.name");
     this.module = texts("listing.module");
     this.category = numbers("listing.category");
+    /** For each listing, which of the function's versions in this tier it is, and how many there are. */
     this.version = numbers("listing.version");
     this.versions = numbers("listing.versions");
     this.pid = numbers("listing.pid");
@@ -137,9 +141,11 @@ export class Instructions {
   #outAddress;
   #files;
 
+  /** `first` has the number of each listing's first instruction, and at the end the number of all instructions. */
   constructor(pack, first) {
     const numbers = (column) => pack.numbers(`code/${column}`);
     this.#first = first;
+    // Equal instructions share their text: `text` has the index of each instruction's text in `texts`.
     this.#text = numbers("text");
     this.#texts = pack.texts("code/texts");
     this.#lens = numbers("texts.len");

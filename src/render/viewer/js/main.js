@@ -23,8 +23,10 @@ import { bottomUpShape, calleesShape, callersShape, callTreeShape, weighed } fro
 
 /** The data that every part uses: the profile, the state, and what is computed from both on demand. */
 class PageModel {
+  /** The values cached by `#remember`, by name. */
   #memo = new Map();
 
+  /** `pack` has the unpacked data of the page. */
   constructor(pack) {
     this.pack = pack;
     this.profile = new Profile(pack);

@@ -48,6 +48,7 @@ export function openMenu(title, items, { x, y }, back) {
   addEventListener("blur", close);
 }
 
+/** The button of an action in the menu. `key` is the key that does the same, and `act` is called for a click. */
 function menuItem({ id, label, key }, act) {
   return element(
     "button",

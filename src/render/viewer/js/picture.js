@@ -17,6 +17,7 @@ const CHART_AXIS = 22;
 
 /** The page that replaces the picture. */
 class PicturePage {
+  /** Replaces the SVG document by the page. `field` is the search field, `reset` the button that resets the zoom. */
   constructor(svg) {
     this.picture = new FilePicture(svg);
     this.facts = this.picture.facts;
@@ -60,6 +61,7 @@ class PicturePage {
     return element("div", { class: "hover", role: "status", "aria-live": "polite" }, this.what, this.much);
   }
 
+  /** What the graph calls when the user points at a box, zooms or presses Escape, and after it was painted. */
   handlers() {
     return {
       zoom: (view, { path }) => this.zoom(path),

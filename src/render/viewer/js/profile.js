@@ -5,6 +5,7 @@ export class Profile {
   #pack;
   #rows = new Map();
 
+  /** Reads the tables, except for the samples, which `rows` reads when they are asked for. */
   constructor(pack) {
     this.#pack = pack;
     const json = pack.json("profile");
@@ -33,7 +34,8 @@ export class Profile {
     this.notes = json.notes;
     /** A sentence that says why stacks are truncated; null if none are, or if the reason is unknown. */
     this.truncation = json.truncation;
-    /** The samples of the earlier profile: {events, time}; falsy if the page compares nothing. */
+    /** The samples of the earlier profile: {events, time, evidence}; falsy if the page compares nothing. `evidence`
+     * says for each event how changes are judged (see `Comparison`). */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 
     const texts = pack.texts("profile/texts");

@@ -8,6 +8,7 @@ import { grouped } from "./format.js";
  * (1) or the previous one (−1) and returns {what, at, count}, or null if there are none; left(), when Escape leaves
  * the field. */
 export class SearchField {
+  /** `id` is the ID of the input element. `found` is the element with the number of matches, `box` the checkbox. */
   constructor(owner, id) {
     this.owner = owner;
     this.found = element("output", { id: `${id}-matched`, for: id });
@@ -54,6 +55,8 @@ export class SearchField {
     this.owner.searched(this.text, this.isRegex);
   }
 
+  /** Handles a key in the field: Enter goes to the next match, Shift+Enter to the previous one. Escape clears the field
+   * or, if it is empty, leaves it. */
   key(event) {
     if (event.key === "Escape" && this.text) this.clear();
     else if (event.key === "Escape") this.owner.left();

@@ -91,6 +91,7 @@ export class Store {
     this.#listeners.add(listener);
   }
 
+  /** Replaces the state by `next`, and tells the listeners. With `write`, also writes the address. */
   #change(next, write) {
     const keys = Object.keys(next).filter((key) => !isEqual(next[key], this.#state[key]));
     if (keys.length === 0) return;

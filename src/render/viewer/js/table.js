@@ -35,6 +35,9 @@ export function mountTable(root, page) {
 }
 
 class FunctionTable {
+  /** Creates the table. `rows` has the group of functions of each row, and `pool` the elements for visible rows, which
+   * are reused. `cursor` and `selected` are row numbers, −1 for none. `follows`: the next drawing scrolls to the
+   * selected row. `shown` describes the search and order that `rows` were made for. */
   constructor(root, page) {
     [this.root, this.page] = [root, page];
     [this.rows, this.pool, this.cursor, this.selected, this.follows, this.shown] = [[], [], -1, -1, true, ""];

@@ -8,6 +8,7 @@ import { colorSquare, letterOf } from "./shades.js";
 const ROW_CELLS = ["amount", "amount part", "amount", "amount part", "amount", "kind", "name", "module", "source"];
 
 export class TableRow {
+  /** Creates the elements of an empty row. `shown` has the values that `set` showed last, by name. */
   constructor() {
     this.cells = ROW_CELLS.map((kind) => element("div", { role: "gridcell", class: kind }));
     this.bar = element("span", { class: "shares", "aria-hidden": "true" });

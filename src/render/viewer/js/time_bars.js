@@ -160,7 +160,7 @@ export class TimeBars {
         const { axis, ranges } = this.#shown, { left, width } = this.#place();
         const pixels = width / Math.max(1, axis.to - axis.from);
         // True if a time is within 4 pixels of the point.
-      const isNear = (time) => Math.abs(left + (time - axis.from) * pixels - x) < 4;
+        const isNear = (time) => Math.abs(left + (time - axis.from) * pixels - x) < 4;
         for (const [index, [from, to]] of ranges.entries()) {
           if (isNear(to)) return { index, edge: "to" };
           if (isNear(from)) return { index, edge: "from" };

@@ -139,6 +139,8 @@ export function layoutLanes(lanes, tree, nodeOf, view, narrowest) {
 
 /** Lays out one lane. Consecutive samples with the same callers share the boxes of these callers. */
 class LaneLayout {
+  /** `rows` are the boxes so far, by depth. `opened` has the start of the open box at each depth, and `last` is the end
+   * of the previous sample. */
   constructor(tree, view, narrowest) {
     Object.assign(this, { tree, view, narrowest });
     this.rows = [];
@@ -151,8 +153,7 @@ class LaneLayout {
   rowsOf(lane, nodeOf) {
     const { tree, opened } = this,
       depth = tree.depth;
-    // The node of the previous sample: its box and those of its callers are open. `opened` has the start of the open
-    // box in each row, and `last` is the end of the previous sample.
+    // The node of the previous sample: its box and those of its callers are open.
     let open = 0;
     this.last = lane.start[0];
     for (let sample = 0; sample < lane.row.length; sample++) {

@@ -58,6 +58,8 @@ export function mountTimeline(root, page) {
 }
 
 class TimePart {
+  /** Creates the part's elements and its pieces: lanes, brush, bar and heat map. Without times, `clock` is null, and
+   * there is neither a brush in use nor a heat map. */
   constructor(root, page) {
     [this.page, this.root, this.clock] = [page, root, timeClock(page.profile)];
     this.length = this.clock?.length ?? 1;
@@ -139,6 +141,8 @@ class TimePart {
     return this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
   }
 
+  /** The edge of a selected range at a position in pixels from the left of the lanes: {index, edge}; null if there is
+   * none. */
   edgeAt(x) {
     for (const [index, range] of this.page.store.state.ranges.entries()) {
       for (const [at, edge] of ["from", "to"].entries()) {
@@ -196,6 +200,7 @@ class TimePart {
     return true;
   }
 
+  /** With Ctrl, zooms around the pointer. With Shift, or if the wheel turns sideways, moves the visible time. */
   wheel(event) {
     const x = event.clientX - this.box.getBoundingClientRect().left - this.gutter;
     if (event.ctrlKey) this.zoomBy(1.2 ** Math.sign(event.deltaY), Math.max(0, Math.min(this.width, x)));
@@ -204,17 +209,21 @@ class TimePart {
     event.preventDefault();
   }
 
+  /** Multiplies the length of the visible time by `factor`. The time at `x` (pixels) stays there. At least 20 units of
+   * time stay visible. */
   zoomBy(factor, x) {
     const [from, to] = this.view, at = this.timeAt(x), least = Math.min(this.length, 20);
     const length = Math.max(least, Math.min(this.length, (to - from) * factor));
     this.show(at - (at - from) / (to - from) * length, length);
   }
 
+  /** Moves the visible time by a part of its length. */
   pan(part) {
     const [from, to] = this.view;
     this.show(from + part * (to - from), to - from);
   }
 
+  /** Shows the time from the start of the first selected range to the end of the last one, and a little around it. */
   zoomToRanges() {
     const { ranges } = this.page.store.state;
     if (!ranges.length) return;
@@ -222,6 +231,7 @@ class TimePart {
     this.show(from - length * 0.05, Math.max(20, length * 1.1));
   }
 
+  /** Makes this time visible, as far as it is in the recording. */
   show(from, length) {
     const begin = Math.round(Math.max(0, Math.min(this.length - length, from)));
     const end = Math.min(this.length, begin + Math.round(length));
@@ -278,6 +288,7 @@ class TimePart {
     pen.globalAlpha = 1;
   }
 
+  /** Draws what only profiles with times have: the axis, the selected ranges, and the heat map. */
   drawTimes(state) {
     const ranges = this.brush.ranges(), { width, height } = this;
     const place = (time) => this.place(time);
@@ -307,6 +318,7 @@ class TimePart {
     }
   }
 
+  /** The edges of a range in pixels from the left of the lanes, cut at the ends of the visible time. */
   clipped([from, to]) {
     return [Math.max(0, this.place(from)), Math.min(this.width, this.place(to))];
   }

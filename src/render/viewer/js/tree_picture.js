@@ -32,9 +32,12 @@ export class GroupLooks {
   }
 }
 
-/** A picture of a tree. Labels are groups of functions. `categories` are the categories of the tree's boxes.
- * `endsFirst` tells whether the tree starts with the innermost functions (bottom-up). */
+/** A picture of a tree. Labels are groups of functions. */
 export class TreePicture extends FlamePicture {
+  /** `looks` are the names and hashes of groups (`GroupLooks`), `categories` the categories of the tree's boxes.
+   * `upward` tells whether roots are at the bottom. The picture shows the node `root`, with or without its own box
+   * (`showsRoot`), and everything below it. `endsFirst` tells whether the tree starts with the innermost functions
+   * (bottom-up). */
   constructor({ page, tree, looks, categories, upward = false, root = 0, showsRoot = true, endsFirst = false }) {
     super();
     Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot, endsFirst });
@@ -141,6 +144,9 @@ export class TreePicture extends FlamePicture {
 
 /** A picture of stacks in order of time, with a lane for each thread. */
 export class LanesPicture extends TreePicture {
+  /** `parts` are those of a `TreePicture`, `lanes` is from `timeLanes`. `nodeOf(row)` is the tree node of a row; 0 if
+   * it has none. `timeUnit` is the number of nanoseconds per unit of time, and `shown` the visible time [from, to];
+   * without times, `timeUnit` is 0 and `shown` doesn't matter. */
   constructor(parts, lanes, nodeOf, timeUnit, shown) {
     super(parts);
     Object.assign(this, { lanes, nodeOf, timeUnit });

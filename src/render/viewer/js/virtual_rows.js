@@ -66,6 +66,7 @@ export class VirtualRows {
     this.draw();
   }
 
+  /** Draws the rows in the next frame. */
   #ask() {
     if (this.#asked) return;
     this.#asked = true;
