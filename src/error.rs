@@ -505,7 +505,7 @@ impl Skipped {
         self.count
     }
 
-    /// Adds the count of a later part of the same file.
+    /// Adds what was skipped in a later part of the same file.
     pub fn append(&mut self, other: Self) {
         self.count += other.count;
         if self.first.is_none() {

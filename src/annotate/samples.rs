@@ -90,8 +90,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // If this is the last sample at the place so far, keep its time, process and address. `Function::last` is
-            // later taken from them. -1 stands for an unknown process.
+            // If this is the last sample at its code location so far, keep its time, process and address.
+            // `Function::last` is later taken from these. The process ID -1 stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -237,8 +237,8 @@ fn missing(kind: DsoKind) -> &'static str {
 }
 
 impl Function {
-    /// Adds the cost of the samples at this offset, and remembers the last of these samples if it is the function's
-    /// last one.
+    /// Adds the cost of the samples at this offset of the function. The last of these samples becomes the function's
+    /// last sample, unless the function has a later one at another offset.
     fn add(&mut self, offset: u64, sum: &PlaceSum, mode: CpuMode) {
         self.costs.join(&sum.costs);
         self.costs_at.entry(offset).or_default().join(&sum.costs);

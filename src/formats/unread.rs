@@ -422,12 +422,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a massif report",
-        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with ms_print",
+        remedy: "jitgraft callgrind FILE names the JIT code in a massif report; view its output with ms_print",
         signature: Words(&["desc: ", "time_unit: "]),
     },
     UnreadFormat {
         name: "a DHAT report",
-        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with dh_view.html",
+        remedy: "jitgraft callgrind FILE names the JIT code in a DHAT report; view its output with dh_view.html",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
 ];

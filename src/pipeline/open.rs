@@ -26,8 +26,8 @@ pub struct Input {
     pub bytes: Bytes,
     /// The format that was detected from the content.
     pub format: &'static Format,
-    /// The other files with records, if the input is a recording's directory (`perf record --threads`); otherwise
-    /// `None`.
+    /// If the input is a recording's directory (`perf record --threads`), the files with records apart from its main
+    /// file; otherwise `None`.
     pub streams: Option<Vec<StreamFile>>,
     /// How the input was packed, outermost layer first. Empty if it wasn't.
     pub(crate) wrappings: Vec<Wrapping>,
@@ -428,7 +428,7 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
 /// Before and after them, there may be some text of the mail. Blank lines don't count.
 fn is_quoted(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
-    // This quick test rejects most inputs: they have no `>` near their start.
+    // A quick test that rejects most inputs, as they have no `>` near their start.
     if memchr::memchr(b'>', &head[..head.len().min(QUOTED_START)]).is_none() {
         return false;
     }
@@ -602,7 +602,8 @@ impl<R: Read> Read for Utf16Reader<R> {
 struct IndentedReader<R> {
     reader: R,
     indent: Indent,
-    /// How many blanks were removed from the current line. After the indentation, it is [`Indent::count`].
+    /// How many blanks were removed from the current line. Once a byte after the line's indentation was read, this is
+    /// [`Indent::count`] even if fewer were removed, so that nothing more is removed from the line.
     removed: usize,
 }
 

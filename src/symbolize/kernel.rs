@@ -44,22 +44,22 @@ pub struct KernelOptions {
 /// contain one of the addresses to be looked up.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
-    /// The text of the list, which has the names; `None` if no list was found.
+    /// The text of the symbol list, which has the names; `None` if no list was found.
     text: Option<io::Bytes>,
     /// The functions that are kept, sorted by address.
     symbols: Vec<ListedSymbol>,
-    /// How much larger addresses in the list are than addresses in the recording, modulo 2^64.
+    /// How much larger addresses in the symbol list are than addresses in the recording, modulo 2^64.
     shift: u64,
-    /// True if the reference symbol has the same address in the list and in the recording. The list is then from the
-    /// same boot, because addresses differ between boots.
+    /// True if the reference symbol has the same address in the symbol list and in the recording. The list is then from
+    /// the same boot, because addresses differ between boots.
     is_same_boot: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
-    /// The address of the function in the list. The recorded address is lower by [`KernelSymbols::shift`].
+    /// The address of the function in the symbol list. The recorded address is lower by [`KernelSymbols::shift`].
     addr: u64,
-    /// The byte offset of the function's name in the text of the list.
+    /// The byte offset of the function's name in the text of the symbol list.
     name: u32,
 }
 
@@ -148,8 +148,8 @@ impl KernelSymbols {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
-            // Where the kernel must end in the list, to prove that it is the list of the recorded kernel. `None` if the
-            // list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
+            // Where the kernel must end in the symbol list, to prove that the list is the recorded kernel's. `None` if
+            // the list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
             // doesn't state the end.
             let end = match reference {
                 Some(reference) if !(is_certain && is_of_running) => reference.end,
@@ -248,8 +248,8 @@ impl KernelSymbols {
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
-            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the list is
-            // skipped, because the offsets of names are stored in 32 bits.
+            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the symbol
+            // list is skipped, because the offsets of names are stored in 32 bits.
             let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
             // True for the first function, and where the addresses of a module begin anew.
@@ -268,8 +268,8 @@ impl KernelSymbols {
                  kernel.kptr_restrict to 0 first",
             ));
         }
-        // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
-        // perf.
+        // The sort is stable, so that of several symbols at the same address the last one in the symbol list is shown,
+        // as in perf.
         symbols.sort_by_key(|symbol| symbol.addr);
         Ok(Self { text: Some(text), symbols, shift, is_same_boot })
     }
@@ -287,7 +287,8 @@ impl KernelSymbols {
     /// function's start over the return address on the stack. The call chain then has that start as a return address,
     /// and callers pass the byte before a return address.
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
-        // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
+        // The symbol list may be from a boot in which the kernel was at another address, so the recorded address is
+        // shifted.
         let addr = addr.wrapping_add(self.shift);
         let symbol = self.listed_at(addr)?;
         if symbol.name.starts_with(b"__pfx_")
@@ -320,21 +321,21 @@ const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 enum KernelList {
     /// The file given with `--kallsyms`.
     Given(PathBuf),
-    /// The list stored in the recording, which is a directory.
+    /// The symbol list inside a recording that is a directory (`kcore_dir` of perf record --kcore).
     Recorded(PathBuf),
-    /// A list in perf's cache of kernel symbol lists.
+    /// A symbol list in perf's cache.
     Cached {
         path: PathBuf,
-        /// True if the list may be owned by another user (`-f`).
+        /// True if the symbol list may be owned by another user (`-f`).
         force: bool,
     },
-    /// The list of the kernel that is running here.
+    /// The symbol list of the kernel that is running here.
     Running(PathBuf),
 }
 
-/// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
-/// whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is tried,
-/// too, and the caller accepts it only if the list is from the boot that was recorded.
+/// All files that may be the recorded kernel's symbol list, in the order in which they should be tried. `is_running`
+/// says whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is
+/// tried, too, and the caller accepts it only if the list is from the boot that was recorded.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,
@@ -368,8 +369,8 @@ impl KernelList {
         }
     }
 
-    /// Opens the list. `None` if the file doesn't exist, except for a file that the user named: its absence is an
-    /// error. Fails if the file may not be read, or if it is another user's and isn't a text file.
+    /// Opens the symbol list. `None` if the file doesn't exist, except for a file that the user named: its absence is
+    /// an error. Fails if the file may not be read, or if it is another user's and isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             // A file that the user named must exist.
@@ -377,7 +378,7 @@ impl KernelList {
             // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => {
-                // The list is `kcore_dir/kallsyms` in the recording's directory, which the user typed.
+                // The symbol list is `kcore_dir/kallsyms` in the recording's directory, which the user typed.
                 let recording = path.ancestors().nth(2)?;
                 let door = Door { named: door::Named::Part, start: Start::Typed(recording), force: false };
                 door.open(path, LIST)?

@@ -439,12 +439,13 @@ impl Timeline {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {
             let slice = &self.slices[index as usize];
-            // Skip the other async spans: they are on tracks of their own.
+            // Skip async spans that aren't interpreted calls: they are on tracks of their own.
             if slice.kind == SliceKind::Async && !is_frame(slice) {
                 continue;
             }
             let lanes = &mut lanes[slice.track as usize];
-            // `place` counts a span that overlaps another one without being nested.
+            // If the span overlaps another one without being nested, `place` also increments the count that `overlaps`
+            // returns.
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
         }

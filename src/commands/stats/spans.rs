@@ -240,9 +240,9 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no other span has such an argument, either (try --by-arg KEY)".to_owned()
+            "no other span has an argument that says what it did, either (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans with such an argument: {}", most_frequent(&self.names_with_action))
+            format!("spans with an argument that says what they did: {}", most_frequent(&self.names_with_action))
         };
         format!("no selected span named '{name}' has an argument that says what it did; {others}")
     }

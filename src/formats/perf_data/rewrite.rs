@@ -159,8 +159,8 @@ impl Front {
             }
         }
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        // The bitmap has 32 bytes, 16 for each number in `bits`. `offset` is that of a word in the bitmap. The shift
-        // makes the word's bits the lowest ones; `put` ignores those above.
+        // The bitmap has 32 bytes, 16 for each of the two numbers in `bits`. `offset` is a word's offset in the bitmap.
+        // Shift the number so that the word's bits are the lowest; `put` only writes the lowest `width` bytes.
         for offset in (0..32).step_by(width) {
             let word = bits[offset / 16] >> (8 * (offset % 16));
             self.put(FEATURE_BITS + offset, width, word as u64, recording.header.endian);

@@ -197,7 +197,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             // perf prints two blanks before the source line, which aren't part of it.
             return Line::Source(&line[2..]);
         }
-        // Without its indentation, a source line is less distinctive. So it is only recognized if the sample's frames
+        // A source line that lost its indentation is less distinctive. So it is only recognized if the sample's frames
         // lost their indentation, too.
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
             return Line::Source(line);
@@ -226,8 +226,9 @@ impl<'t, 'l> Lines<'t, 'l> {
             // The line would be the first frame of its sample, so its indentation can be of any kind.
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
             Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
-            // Frames are addresses without symbols, and most would also pass for another field (`is_field_line`). But
-            // perf prints no other fields below such frames.
+            // This sample's frames are addresses without symbols. Most such lines would also pass for a field that
+            // isn't a frame, so `is_field_line` isn't asked. It isn't needed: perf prints no other fields below these
+            // frames.
             Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
             // An address of sixteen digits fills its column, so its line may have no indentation.
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {
@@ -328,7 +329,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // Such a sample may have several frames, so only an empty line ends it.
+        // A sample that starts with a frame may have several frames, so only an empty line ends it.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }

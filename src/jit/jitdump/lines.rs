@@ -57,8 +57,8 @@ struct Entry<'data> {
 /// the code.
 ///
 /// Old versions of V8 log file names from freed memory, whose first bytes the allocator may have overwritten with
-/// pointers. If what is left can be the script in the function's own name, that script is the file. Otherwise, the file
-/// is unknown.
+/// pointers. The function's own name contains the path of a script (`JS:*inner /app/main.js:2:15`). If the intact rest
+/// of the file name matches the end of that path, the script is the entry's file. Otherwise, the file is unknown.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<Entry<'data>> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;

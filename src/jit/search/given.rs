@@ -63,8 +63,8 @@ impl Scene<'_> {
     /// The only process with JIT memory, to which a file from the user must belong even if the file states another
     /// process ID (`inner`). `None` if there are several such processes, or none.
     ///
-    /// As long as the list of processes may still grow, as it does while text is read, this is the process of the first
-    /// unnamed frames, and only for files that state no process ID.
+    /// While text is read, the list of processes may still grow. Until it is complete, the result is `None` for a file
+    /// that states a process ID; for any other file, it is the process of the first unnamed frames (`None` if unknown).
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),

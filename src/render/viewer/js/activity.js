@@ -67,9 +67,10 @@ function addToBins(job, row, sums, slot, stride) {
   // How long a time the row stands for. A row that sums many samples stands for one unit of time. A single sample
   // stands for a time as long as its weight, or (`reach` 0) only for a moment.
   const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
-  // Where this time begins, in bins. With a negative `reach`, it ends at the row's time instead of beginning there.
+  // Where the time that the row stands for begins, in bins. With a negative `reach` (see `reachOf`), that time ends at
+  // `time` instead of beginning there.
   const begin = ((job.reach < 0 && !isSum ? time - length : time) - job.from) * job.scale;
-  // A time much shorter than a bin isn't spread.
+  // The weight of a row that stands for much less time than a bin isn't spread.
   if (length * job.scale < 0.01) {
     const bin = Math.floor((time - job.from) * job.scale);
     if (bin >= 0 && bin < job.bins) sums[slot + stride * bin] += weight;
