@@ -39,8 +39,8 @@ pub(super) struct Sampled<'a> {
 #[derive(Debug)]
 pub(super) struct SampledFunctions {
     pub(super) list: Vec<Function>,
-    /// For each [`PlaceId`] of the recording, the function there and the offset in it; `None` if no sample has its
-    /// innermost frame there.
+    /// For each code location ([`PlaceId`]) of the recording, its function and its offset in that function; `None` if
+    /// no sample has its innermost frame at the location.
     pub(super) offsets: Vec<Option<FunctionOffset>>,
 }
 
@@ -309,6 +309,6 @@ struct LocatedCode {
 struct LinkedPlace {
     /// The address that the linker gave the location, which is the one in symbol tables.
     addr: u64,
-    /// The address range of the function there; `None` if no symbol states it.
+    /// The address range of the function that contains the location; `None` if no symbol states it.
     extent: Option<Range<u64>>,
 }

@@ -29,7 +29,7 @@ pub struct Input {
     /// If the input is a recording's directory (`perf record --threads`), the files with records apart from its main
     /// file; otherwise `None`.
     pub streams: Option<Vec<StreamFile>>,
-    /// How the input was packed, outermost layer first. Empty if it wasn't.
+    /// How the input was packed, outermost layer first. Empty if it wasn't packed.
     pub(crate) wrappings: Vec<Wrapping>,
     /// The archive, if the input was one that `jitgraft pack` made.
     pub(crate) packed: Option<Packed>,
@@ -273,8 +273,8 @@ impl PeekedFile {
             if !may_need_more || most >= LONGEST_HEAD {
                 return Err(mistaken::unknown_file(&start, &self.path));
             }
-            // The input has no more bytes. If it is packed, `look_inside` may not have unpacked all of them. Only
-            // unpacking everything can then tell.
+            // The input has no more bytes. If it is packed, `look_inside` may not have unpacked all of them. In that
+            // case, only unpacking everything can tell the format.
             if is_whole_input {
                 return if wrappings.is_empty() { Err(mistaken::unknown_file(&start, &self.path)) } else { Ok(None) };
             }
@@ -404,7 +404,7 @@ pub(crate) struct Indent {
 /// The unpacked content of an input, whose format may be unknown.
 struct Unpacked {
     bytes: Bytes,
-    /// How it was packed, outermost layer first.
+    /// How the content was packed, outermost layer first.
     wrappings: Vec<Wrapping>,
 }
 
@@ -522,7 +522,8 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     {
         let mut inside = Vec::new();
         if let Ok(reader) = unpack_layers(Box::new(Cursor::new(start.into_owned())), &[wrapping]) {
-            // The input ends where we stopped reading it. That is an error for the decoder, but not for us.
+            // The packed bytes end where we stopped reading the input. The decoder reports that as an error, but here
+            // it is none.
             let _ = reader.take(most as u64).read_to_end(&mut inside);
         }
         wrappings.push(wrapping);

@@ -71,13 +71,13 @@ pub struct KernelSymbol<'a> {
     pub offset: u64,
 }
 
-/// The warning about a list in perf's cache that is stored under the build ID of the recorded kernel, but has the
-/// symbols of the kernel running here.
+/// The warning about a symbol list in perf's cache that is stored under the build ID of the recorded kernel, but has
+/// the symbols of the kernel running here.
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the symbols of the kernel running here (perf inject stored them), not of the recorded one";
 
-/// The warning about a given list (`--kallsyms`) that is in perf's cache, in the directory of another kernel's build
-/// ID.
+/// The warning about a given symbol list (`--kallsyms`) that is in perf's cache, in the directory of another kernel's
+/// build ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
 /// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If the nearest symbol before
@@ -129,7 +129,7 @@ impl KernelSymbols {
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
-            // If the user gave a list from perf's cache, its path contains the build ID of its kernel.
+            // If the user gave a symbol list from perf's cache, its path contains the build ID of its kernel.
             if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| is_for_other_kernel(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
@@ -143,7 +143,8 @@ impl KernelSymbols {
                 }
             };
             let is_cached = matches!(list, KernelList::Cached { .. });
-            // perf inject may have stored the list of the kernel running here under the build ID of the recorded one.
+            // perf inject may have stored the symbol list of the kernel running here under the build ID of the recorded
+            // kernel.
             if is_cached && is_running == Some(false) && running.has_list(&text) {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
@@ -206,8 +207,8 @@ impl KernelSymbols {
         )))
     }
 
-    /// Parses a list. Fails if the kernel in the list ends elsewhere than at the recorded address `end`, which is
-    /// `None` if the recording doesn't state it, or if the list is known to be the right one without it.
+    /// Parses a symbol list. Fails if the kernel in the list ends elsewhere than at the recorded address `end`. That is
+    /// `None` if the recording doesn't state where the kernel ends, or if the list is known to be the right one anyway.
     fn parse_and_check(
         text: io::Bytes,
         reference: Option<&KernelReference>,
@@ -221,9 +222,10 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
-    /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address
-    /// of a symbol. If the list has this symbol at another address, the kernel was loaded elsewhere when the list was
-    /// made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are 0.
+    /// Parses a symbol list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded
+    /// address of a symbol. If the list has this symbol at another address, the kernel was loaded elsewhere when the
+    /// list was made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are
+    /// 0.
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
         let mut is_same_boot = false;
@@ -300,7 +302,8 @@ impl KernelSymbols {
         Some(symbol)
     }
 
-    /// The last function of the list that starts at this address of the list or before it.
+    /// The last function in the symbol list that starts at or before `addr`. `addr` is an address as in the list, which
+    /// may differ from the recorded address.
     fn listed_at(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
@@ -347,15 +350,15 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf's cache has the list of each kernel that was recorded. `perf archive` packs that list, so it may come
-        // from another machine.
+        // perf's cache has the symbol list of each kernel that was recorded. `perf archive` packs that list, so it may
+        // come from another machine.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });
         }
     }
-    // The list of the running kernel. If it is unknown which kernel was recorded, the caller uses this list only if the
-    // reference symbol shows that it is from the recorded boot.
+    // The symbol list of the running kernel. If it is unknown which kernel was recorded, the caller uses this list only
+    // if the reference symbol shows that it is from the recorded boot.
     if is_running != Some(false) {
         lists.push(KernelList::Running(running.kallsyms.clone()));
     }

@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
                 }
                 None => &mut first_root,
             };
-            // Put this stack before its siblings so far, which have higher IDs.
+            // Put this stack in front of its siblings that are linked already, which have higher IDs.
             let next = std::mem::replace(first_sibling, stack);
             self.nodes[stack as usize].next_sibling = next;
         }

@@ -305,8 +305,8 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // At this point, times count from the first start. Restore the original times, unless the first start is
-        // negative, because a profile has no negative times.
+        // So far, the profile's times count from the start of the first span. Restore the original times, unless the
+        // first start is negative, because a profile has no negative times.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);

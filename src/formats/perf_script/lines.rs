@@ -132,7 +132,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return None;
         }
         // `double_line_feed` is where the search for an earlier header has found an empty line. Search again only if
-        // that is above this sample.
+        // that empty line is above this sample.
         if self.double_line_feed < start {
             let found = self.double_line_feeds.find(&self.text[start..]);
             self.double_line_feed = found.map_or(self.text.len(), |len| start + len);

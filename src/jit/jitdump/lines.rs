@@ -28,7 +28,7 @@ const LONGEST: usize = 4096;
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
-    // The record may claim more entries than fit into its bytes. This limits the memory for them.
+    // The record may claim more entries than fit into its bytes. Don't reserve memory for more than fit.
     let room = (lines.raw.len() / SHORTEST) as u64;
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;

@@ -165,7 +165,8 @@ impl Picture {
             style += &format!(":root{{--found:{color}}}");
         }
         style += &palette::rules(swatches);
-        // With a script, the colors are needed as CSS variables, too: it draws on a canvas, where classes don't work.
+        // If the page has a script, the colors are needed as CSS variables, too: the script draws on a canvas, where
+        // classes don't work.
         if self.has_script { style + &palette::variables_of(swatches) } else { style }
     }
 

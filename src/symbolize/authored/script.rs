@@ -216,7 +216,7 @@ impl AuthoredScript {
             present += usize::from(!text.name.is_empty());
             answers.push(self.answer(name, place, &text));
         }
-        // At most one in ten may be missing, unless the user chose the map.
+        // At most one function in ten may be missing from the script, unless the user chose the source map.
         if self.is_given || missing * 10 <= present { Some(answers) } else { None }
     }
 
@@ -343,8 +343,8 @@ impl AuthoredScript {
             // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
-            // In the authored file, the function isn't the value of this word: a tool bound the function to the word.
-            // So the word isn't the function's name.
+            // In the authored file, the function isn't bound to this word: a tool made that binding. So the word isn't
+            // the function's name.
             if function_text.is_bound
                 && is_last
                 && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))

@@ -99,8 +99,8 @@ impl<'a> Rewriter<'a> {
             self.write_unknown_block(chunk, chunk_offset, block, context);
             return;
         }
-        // In a block of a known object, costs at addresses of JIT code are misattributed. They stay there, but are
-        // counted.
+        // If a block of a known object has costs at addresses of JIT code, these are misattributed. They stay in the
+        // block, but are counted.
         if block.lines.error.is_none() {
             self.stats.misattributed.examine(&block);
         }
