@@ -414,18 +414,18 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// A copy of all warnings, to find out quickly whether one is already there: each of thousands of inputs may add
-    /// some.
+    /// A copy of all warnings, to find out quickly whether a warning is in `list` already: each of thousands of inputs
+    /// may add some.
     said: FxHashSet<Warning>,
 }
 
 impl Warnings {
-    /// An empty list.
+    /// An empty list of warnings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a warning unless an equal one is already in the list.
+    /// Adds a warning unless there is an equal one already.
     pub fn push(&mut self, warning: Warning) {
         if self.said.insert(warning.clone()) {
             self.list.push(warning);
@@ -505,7 +505,7 @@ impl Skipped {
         self.count
     }
 
-    /// Adds the count of a later part of the same file.
+    /// Adds what was skipped in a later part of the same file.
     pub fn append(&mut self, other: Self) {
         self.count += other.count;
         if self.first.is_none() {

@@ -359,7 +359,8 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
 fn enlarge_pipe(pipe: impl AsFd) {
     /// The largest size that Linux allows every user by default (`/proc/sys/fs/pipe-max-size`).
     const PIPE_SIZE: usize = 1 << 20;
-    // This fails if `pipe` isn't a pipe, or if the user's pipes have used up their space. Then the pipe is just slower.
+    // Ignore an error: either `pipe` isn't a pipe, or this user's pipes already take up all the memory that they may.
+    // In the latter case, the pipe is just slower.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);
 }
 

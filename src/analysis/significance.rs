@@ -49,7 +49,7 @@ fn z(before: Share, after: Share) -> f64 {
     let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
     // The share that both recordings would have if nothing had changed. All expected values are computed from it.
     let share = (n1 + n2) / (whole1 + whole2);
-    // This condition also rejects a share that is NaN because there are no samples.
+    // If there are no samples, `share` is NaN. It then fails the comparisons, so this case is rejected, too.
     if !(whole1 > 0.0 && whole2 > 0.0 && share > 0.0 && share < 1.0) {
         return 0.0;
     }

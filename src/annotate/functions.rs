@@ -101,7 +101,7 @@ impl FunctionKey {
 }
 
 impl FunctionList {
-    /// The index of this function. Adds it, if it isn't in the list yet.
+    /// The index of this function. Adds the function if it isn't in the list yet.
     pub(super) fn insert(&mut self, function: Function) -> usize {
         let index = *self.indexes.entry(FunctionKey::new(&function)).or_insert(self.list.len());
         if index == self.list.len() {

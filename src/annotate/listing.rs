@@ -94,9 +94,9 @@ pub struct Target {
 /// The function to which the address of a [`Target`] belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetOwner {
-    /// The same function. The value is the offset from its start, in bytes.
+    /// The listed function itself. Holds the offset of the address from the function's start, in bytes.
     Inside(u64),
-    /// Another function. The values are its name and the offset from its start, in bytes.
+    /// Another function. Holds that function's name, and the offset of the address from its start, in bytes.
     Function(Vec<u8>, u64),
     /// Unknown memory.
     Unknown,

@@ -54,8 +54,7 @@ impl EventTotal {
 /// How precisely the address of a sample identifies the instruction that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The processor recorded the instruction that caused the event, or one next to it. The value is the event's
-    /// `precise_ip`.
+    /// The processor recorded the instruction that caused the event, or one next to it. Holds the event's `precise_ip`.
     Precise(u8),
     /// A timer's interrupt. The address is that of the next instruction to execute.
     Timer,

@@ -39,8 +39,8 @@ pub(super) struct Sampled<'a> {
 #[derive(Debug)]
 pub(super) struct SampledFunctions {
     pub(super) list: Vec<Function>,
-    /// For each [`PlaceId`] of the recording, the function there and the offset in it; `None` if no sample has its
-    /// innermost frame there.
+    /// For each code location ([`PlaceId`]) of the recording, its function and its offset in that function; `None` if
+    /// no sample has its innermost frame at the location.
     pub(super) offsets: Vec<Option<FunctionOffset>>,
 }
 
@@ -90,8 +90,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // If this is the last sample at the place so far, keep its time, process and address. `Function::last` is
-            // later taken from them. -1 stands for an unknown process.
+            // If this is the last sample at its code location so far, keep its time, process and address.
+            // `Function::last` is later taken from these. The process ID -1 stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -237,8 +237,8 @@ fn missing(kind: DsoKind) -> &'static str {
 }
 
 impl Function {
-    /// Adds the cost of the samples at this offset, and remembers the last of these samples if it is the function's
-    /// last one.
+    /// Adds the cost of the samples at this offset of the function. The last of these samples becomes the function's
+    /// last sample, unless the function has a later one at another offset.
     fn add(&mut self, offset: u64, sum: &PlaceSum, mode: CpuMode) {
         self.costs.join(&sum.costs);
         self.costs_at.entry(offset).or_default().join(&sum.costs);
@@ -309,6 +309,6 @@ struct LocatedCode {
 struct LinkedPlace {
     /// The address that the linker gave the location, which is the one in symbol tables.
     addr: u64,
-    /// The address range of the function there; `None` if no symbol states it.
+    /// The address range of the function that contains the location; `None` if no symbol states it.
     extent: Option<Range<u64>>,
 }

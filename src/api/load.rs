@@ -124,7 +124,8 @@ pub fn for_each_sample(
         let paths = [InPath::Path(path.to_owned())];
         let mut sink = EachSample { each: &mut each, events: Vec::new(), wanted: &options.any.event };
         any::run(JobInputs::with_first(Some(opened), &paths), &options.readers(), &mut sink, &job, &mut outcome)?;
-        // It only turns out now whether the events that were asked for exist.
+        // The events of this input are only known once it has been read, so check now whether those that were asked for
+        // exist.
         let events: Vec<&str> = sink.events.iter().map(String::as_str).collect();
         check_events(&events, &options.any.event).map_err(|error| error.in_file(path))?;
     }

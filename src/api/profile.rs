@@ -356,13 +356,13 @@ impl<'a> Frame<'a> {
 /// What the number [`stacks::Frame::addr`] of a frame means. If the frame's module is a file, it is an offset in that
 /// file, otherwise an address in the process.
 enum AddressSpace {
-    /// The number is an address in the process's memory.
+    /// `Frame::addr` is an address in the process's memory.
     Memory,
-    /// The number is an offset in the module.
+    /// `Frame::addr` is an offset in the module.
     Module,
-    /// It is unknown which of the two. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module
-    /// because the image was mapped, or because jitgraft shows code as being in the image that it would write. In the
-    /// latter case, the code is only in memory.
+    /// It is unknown whether `Frame::addr` is an address in memory or an offset. Named JIT code may have an image of
+    /// JIT code (`jitted-PID.so`) as its module because the image was mapped, or because jitgraft shows code as being
+    /// in the image that it would write. In the latter case, the code is only in memory.
     Unclear,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct InjectArgs {
     /// Inject JIT code (the default unless only build IDs are requested)
     #[arg(short, long, hide_short_help = true)]
     jit: bool,
-    /// Put all functions of a dump into its image, not just sampled ones
+    /// Put all JIT functions, not just sampled ones, into the images jitted-PID.so
     #[arg(long, hide_short_help = true)]
     all_functions: bool,
     /// Directory for the images jitted-PID.so [default: below --symfs, or next to the output]

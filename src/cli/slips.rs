@@ -199,10 +199,10 @@ fn hint_for_late_command(flag: &str, words: &[String], cli: &Command) -> Option<
     is_file_first.then(|| format!("the command comes first: jitgraft {command} FILE"))
 }
 
-/// Removes tips of clap that would mislead the user from an error about an unknown flag or command. clap proposes to
-/// pass such a word as a value after `--`, but nobody means an input file of that name. clap also proposes the flag or
-/// command with the most similar spelling; if jitgraft has a hint of its own (`has_hint`), that proposal would
-/// contradict it. `words` is the whole command line, and `cli` describes all commands.
+/// If an error is about an unknown flag or command, removes those of clap's tips that would mislead the user. clap
+/// proposes to pass such a word as a value after `--`, but nobody means an input file of that name. clap also proposes
+/// the flag or command with the most similar spelling; if jitgraft has a hint of its own (`has_hint`), that proposal
+/// would contradict it. `words` is the whole command line, and `cli` describes all commands.
 pub(super) fn remove_misleading_tips(error: &mut clap::Error, has_hint: bool, words: &[String], cli: &Command) {
     if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
         return;

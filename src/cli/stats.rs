@@ -138,7 +138,7 @@ impl StatsArgs {
             (_, true) => Compare::Runs,
             _ => Compare::Merge,
         };
-        // `--to` states the format of the tables or, as in earlier versions, the end of the time.
+        // `--to` states the format of the tables or, as in earlier versions, the end of the time range.
         let (preset, asked) = (self.preset()?, self.layout());
         let mut hints = Vec::new();
         if self.from.is_some() || self.end().is_some() {
@@ -189,7 +189,7 @@ impl StatsArgs {
         layouts.next_back()
     }
 
-    /// The end of the time, as `--to` stated it formerly.
+    /// The end of the time range, which `--to` stated in earlier versions.
     fn end(&self) -> Option<u64> {
         let mut ends = self.to.iter().filter_map(|to| match to {
             To::Layout(_) => None,

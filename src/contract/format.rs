@@ -36,7 +36,8 @@ pub struct Format {
 pub struct Rewriter {
     /// The jitgraft command that adds the names.
     pub command: &'static str,
-    /// Parses a profile with unnamed addresses. `None` if the command has its own reader for the format.
+    /// Parses a profile with unnamed addresses. `None` if the jitgraft command that adds the names has its own reader
+    /// for the format.
     pub open: Option<OpenUnsymbolized>,
 }
 

@@ -118,7 +118,7 @@ impl<'a> LocationNames<'a> {
                     continue;
                 }
                 let copy = *copies.entry(other_names).or_insert(names.copies.len());
-                // These functions are new for the location, so it gets a copy with them.
+                // No copy of the location has these functions yet, so add one.
                 if copy == names.copies.len() {
                     names.copies.push((other.location, calls));
                 }

@@ -22,7 +22,7 @@ pub(super) enum Cause {
     Nowhere(Pid),
     /// The file is not on this machine.
     Missing(DsoId),
-    /// This machine has a file at that path, but not the version that ran.
+    /// This machine has a file at the recorded path, but not the version that ran.
     OtherVersion(DsoId),
     /// The file that ran is on this machine, but jitgraft can't read symbols from its format, such as .NET's PE.
     NotElf(DsoId, NoElf),
@@ -80,7 +80,7 @@ impl<'a> Examiner<'a> {
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(place.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(place.pid),
-                // This memory isn't executable, so the address isn't one of code.
+                // The address is in memory that isn't executable, so there is no code at it.
                 DsoKind::Data => Cause::Nowhere(place.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
@@ -89,7 +89,7 @@ impl<'a> Examiner<'a> {
         })
     }
 
-    /// Why the unnamed code in a file has no name. The answer is cached by file.
+    /// Why the unnamed code in a file has no name. The cause is cached by file.
     fn file_cause(&mut self, dso: DsoId) -> Cause {
         if let Some(&known) = self.cause_by_file.get(&dso) {
             return known;

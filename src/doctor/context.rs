@@ -300,8 +300,8 @@ impl<'a> DoctorContext<'a> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         let mut lineage = Vec::new();
         let mut next = Some(pid);
-        // When the last process in the list was forked off `next`, its parent. If the parent executes another program
-        // later, the child still has the earlier program.
+        // The time when the last process in `lineage` was forked off its parent (`next`). If the parent executes
+        // another program later, the child still has the earlier program.
         let mut fork_time = Nanos(u64::MAX);
         while let Some(pid) = next
             && let Some(process) = processes.get(&pid)

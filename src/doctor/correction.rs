@@ -29,8 +29,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
         let Some(correction) = correct_command(process, flag, copies, change, context) else { continue };
         finding.command = Some(correction.command);
         if finding.is_solved_by_command {
-            // The remedy only says how to record again, which the command does. So say what the command changes
-            // instead.
+            // The finding's remedy only says how to record again, and the corrected command does just that. So let the
+            // remedy say what the command changes instead.
             finding.remedy = correction.effect;
         }
     }
@@ -128,9 +128,9 @@ enum Copies {
 
 /// A command that makes a new recording without a problem.
 struct Correction {
-    /// The command, for a shell.
+    /// The corrected command, for a shell.
     command: String,
-    /// A clause that says what the command changes.
+    /// A clause that says what is different with the corrected command.
     effect: String,
 }
 

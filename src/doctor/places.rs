@@ -112,7 +112,7 @@ fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owne
         Location::Code(code, _) => Owner::Code(examined.resolution.sources.map.code(code).origin),
         Location::File(dso, _) => match examined.resolution.spaces.dsos().get(dso).kind {
             DsoKind::Anonymous => Owner::Memory,
-            // This memory isn't executable, so the address isn't one of code.
+            // The address is in memory that isn't executable, so there is no code at it.
             DsoKind::Data => Owner::Nowhere,
             DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Owner::Kernel,
             _ => Owner::File(dso),

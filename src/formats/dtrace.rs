@@ -72,7 +72,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset));
                 continue;
             }
-            // The count ends the stack. Frames were read innermost first, but a stack is built from the outermost one.
+            // A line with a count ends the stack above it. The stack's frames were read innermost first, but a stack is
+            // built from the outermost one.
             let mut stack = None;
             for frame in frames.drain(..).rev() {
                 stack = Some(profile.stack(stack, frame));

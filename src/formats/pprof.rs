@@ -427,7 +427,7 @@ fn mapping(id: u64, piece: &MappedPiece<'_>, strings: &mut StringTable) -> Pprof
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // These flags tell readers that they needn't look for the mapped files to symbolize the profile.
+        // Tell readers that the profile is symbolized, so that they don't look for the mapped files.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

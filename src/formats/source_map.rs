@@ -29,7 +29,7 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
         None => reader.add_plain_map(&json, Place::default())?,
     };
     let mut map = reader.map;
-    // If the map is an index of sections, what it says about itself (ID, script) takes precedence over what its
+    // If the source map is an index of sections, what it says about itself (ID, script) takes precedence over what its
     // sections say.
     let about = json.about();
     map.debug_id = about.debug_id.or(map.debug_id);
@@ -41,9 +41,9 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
 /// What a map says about the script it belongs to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// ID of the build, which the script states in a comment, too. `None` if the map has no ID.
+    /// ID of the build, which the script states in a comment, too. `None` if the source map has no ID.
     pub debug_id: Option<String>,
-    /// The script's file name without directories, according to the map; `None` if the map doesn't contain it.
+    /// The script's file name without directories, according to the source map; `None` if the map doesn't state it.
     pub script: Option<String>,
 }
 
@@ -72,8 +72,8 @@ fn json_text(bytes: &[u8]) -> Result<&str> {
     Ok(text.split_once('\n').map_or("", |(_, rest)| rest))
 }
 
-/// The members of the JSON object. If the map is an index of sections, only `version`, `file`, `debugId` and `sections`
-/// are used.
+/// The members of a source map's JSON object. If the map is an index of sections, only `version`, `file`, `debugId` and
+/// `sections` are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Json<'a> {
@@ -192,7 +192,8 @@ impl MapReader<'_> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
         };
-        // The map's sources and names are appended to those of the sections before it, if there are any.
+        // If this map is a section of a larger one, its sources and names are appended to those of the sections before
+        // it.
         let first = Numbers { sources: self.map.sources.len(), names: self.map.name_count() };
         let counts = Numbers { sources: json.sources.len(), names: json.names.len() };
         let segments = decode(mappings.as_bytes(), start, first, counts)?;
@@ -211,7 +212,7 @@ impl MapReader<'_> {
         Ok(segments)
     }
 
-    /// Adds the authored files that the map lists, with their texts if the map contains them.
+    /// Adds the authored files that the source map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
         // The root is repeated in each path, so `room` limits how many bytes all copies take.
@@ -240,8 +241,8 @@ impl MapReader<'_> {
         Ok(())
     }
 
-    /// Returns a reference to a JSON string in the map's file, which isn't decoded before it is needed. Fails if `json`
-    /// is something else than a string.
+    /// Returns a reference to a JSON string in the source map's file. The string isn't decoded before it is needed.
+    /// Fails if `json` is something else than a string.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let json = json.get();
         if json.starts_with('"')

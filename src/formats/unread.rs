@@ -422,12 +422,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a massif report",
-        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with ms_print",
+        remedy: "jitgraft callgrind FILE names the JIT code in a massif report; view its output with ms_print",
         signature: Words(&["desc: ", "time_unit: "]),
     },
     UnreadFormat {
         name: "a DHAT report",
-        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with dh_view.html",
+        remedy: "jitgraft callgrind FILE names the JIT code in a DHAT report; view its output with dh_view.html",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
 ];
@@ -657,7 +657,7 @@ pub fn looks_like_another(head: &[u8]) -> bool {
 
 /// True for the Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
 fn is_gecko(head: &[u8]) -> bool {
-    // Cleopatra, the first viewer for such profiles, saved them in this form.
+    // Cleopatra, the first viewer for profiles of the Gecko profiler, saved them as JSON that begins like this.
     if Words(&["{\"format\":\"profileJSON"]).fits(head) {
         return true;
     }
@@ -704,7 +704,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     }
     // A shorter input could have the form of packets by chance.
     let is_long_enough = head.len() >= 16;
-    // If three packets fit, the rest needn't be examined.
+    // If the first three packets are plausible, those after them needn't be examined.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
         // `cut` returns the next field if the head ends within it; otherwise `next` returns it.

@@ -260,7 +260,7 @@ impl<'d> XctraceReader<'d> {
         let text = String::from_utf8_lossy(&text);
         let (name, process) = text.rsplit_once(" (").unwrap_or((&text, ""));
         let (process, pid) = process.trim_end_matches(')').rsplit_once(", pid: ").unwrap_or((process, ""));
-        // The number is the thread's ID, which isn't part of the name.
+        // The number after ` 0x` is the thread's ID, which isn't part of the name.
         let name = name.rsplit_once(" 0x").map_or(name, |(name, _)| name);
         // Every process has a main thread, so the name of the process says more.
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };

@@ -57,7 +57,7 @@ fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
         Ok(start) => start,
         // Only a hole follows, or the file ends here.
         Err(Errno::NXIO) => return Ok(None),
-        // This file system doesn't report holes, so the file counts as data without holes.
+        // The file system doesn't report holes, so all of the file counts as data.
         Err(_) => from,
     };
     let end = match seek(file, SeekFrom::Hole(start)) {

@@ -58,12 +58,12 @@ pub enum Named {
 /// Where a path starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Start<'a> {
-    /// At the root or in the current directory, as for any program.
+    /// The path starts at the root or in the current directory, as for any program.
     #[default]
     Here,
-    /// In this directory, which the user typed. Paths are given with the directory in front.
+    /// The path starts in this directory, which the user typed. Paths are given with the directory in front.
     Typed(&'a Path),
-    /// At the root directory of a process. Links and `..` can't leave it.
+    /// The path starts at the root directory of a process. Links and `..` can't leave that directory.
     Inside(&'a Root),
 }
 

@@ -396,7 +396,8 @@ fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
                 let path = path..end;
                 return Some(&line[path]);
             }
-            // This line isn't that of the mapping. Move what follows the line to the start of the buffer.
+            // The line isn't that of the mapping with the address. Move what follows the line to the start of the
+            // buffer.
             line.copy_within(end + 1..len, 0);
             len -= end + 1;
         }

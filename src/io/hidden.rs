@@ -37,7 +37,7 @@ pub(super) struct HiddenName {
 }
 
 /// The number of temporary names that signal handlers can remove. If more are in use at once, a signal that ends the
-/// program leaves the others behind.
+/// program leaves the files with the surplus names behind.
 const SLOTS: usize = 128;
 
 /// The value of `NameSlot::directory` in a free slot.

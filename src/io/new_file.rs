@@ -135,8 +135,8 @@ impl NamedPlace {
 /// Renames a file to a name that must not exist yet.
 fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // This file system can't rename without replacing an existing file. So add the new name as a second one, which
-        // never replaces a file, and remove the first name.
+        // The file system can't rename in a way that never replaces an existing file. So add the new name as a second
+        // one (adding a name never replaces a file), and remove the first name.
         Err(Errno::INVAL | Errno::NOSYS) => {
             linkat(directory, from, directory, to, AtFlags::empty())?;
             // The file has its new name, so it isn't an error if the old one stays.

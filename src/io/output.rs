@@ -177,8 +177,8 @@ impl DestinationKind {
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
         };
-        // No new file is created for these outputs: bytes are written right away. They are still claimed, because the
-        // file behind the descriptor may be an input or the target of another output.
+        // Output to a descriptor, device or pipe is written right away, without a new file. The file behind it is still
+        // claimed for this run, because it may also be an input or the target of another output.
         let place = OutputPlace::open(&file);
         if let Some(place) = &place {
             run.claim(place)?;

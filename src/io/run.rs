@@ -38,7 +38,7 @@ struct RunState {
 struct ClaimedPlaces {
     /// The directory and name of each output that is a new file.
     names: FxHashSet<(FileId, OsString)>,
-    /// The existing files that these outputs will replace.
+    /// The existing files that outputs in `names` will replace.
     replaced: FxHashSet<FileId>,
     /// The files that were already open and that outputs are written to directly.
     open: FxHashSet<FileId>,

@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// What became of one source.
+/// What became of one source of names, such as a jitdump or perf map.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// The path of the source. If it is missing, the path where it should have been.
@@ -88,7 +88,7 @@ impl Account {
     }
 }
 
-/// Whether a source was used.
+/// Whether a source of names was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
     /// The source was loaded.

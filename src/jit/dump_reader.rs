@@ -249,7 +249,8 @@ impl<'data> DumpReader<'_, 'data> {
         let mut end = DumpEnd::default();
         parallel_records::for_each_record(dump, pool, parallel_records::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
-                // These fields are overwritten by every record, so that in the end they describe the last one.
+                // `last_time` and `torn` are overwritten by every record, so that in the end they describe the last
+                // one.
                 end.last_time = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
                 // The file ends in this code. Its name and address are still used, but the record counts as skipped.

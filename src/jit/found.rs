@@ -149,7 +149,8 @@ impl Found {
         copyable.filter_map(|source| {
             let name = match source.contents.about {
                 Some(_) => source.path.file_name()?.to_owned(),
-                // This source was copied from a running process, not from a file. gcore would choose this file name.
+                // The source was copied from the memory of a running process, not from a file. Name the copy as gcore
+                // would.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile {

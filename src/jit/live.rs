@@ -292,8 +292,8 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                         "at address {addr:#x}, the running process has a different file mapped than the recorded one"
                     ));
                 }
-                // It can't be determined whether the process still maps the recorded file here, so this mapping isn't
-                // counted.
+                // It can't be determined whether the process still has the recorded file at this address, so the
+                // mapping isn't counted.
                 None => {}
             },
             // At this address, nothing is mapped any more, or only memory that no file backs.

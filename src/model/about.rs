@@ -157,12 +157,12 @@ pub struct TimeExtent {
 /// in the records of all its mappings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Agreed<T> {
-    /// It is stated nowhere.
+    /// The fact is stated nowhere.
     #[default]
     Unstated,
-    /// It is stated at least once, and always with this value.
+    /// The fact is stated at least once, and always with this value.
     Same(T),
-    /// It is stated with different values.
+    /// The fact is stated several times, with different values.
     Several,
 }
 

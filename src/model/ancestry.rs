@@ -85,7 +85,7 @@ pub struct Ancestor {
 #[derive(Debug, Clone, Copy)]
 struct Step {
     ancestor: Ancestor,
-    /// When this ancestor forked the next process in the line of descent.
+    /// The time when this ancestor forked the process that comes after it in the line of descent.
     forked: Nanos,
 }
 
@@ -203,7 +203,7 @@ impl Ancestry {
             Some(exec) if time >= exec => exec..Nanos(u64::MAX),
             // From the fork until the exec (if there is one), the process has what its parent had at the fork.
             _ if time >= at => at..exec.unwrap_or(Nanos(u64::MAX)),
-            // The time is before the fork.
+            // At this time, the process hadn't been forked yet.
             _ => time..Nanos(time.0.saturating_add(1)),
         }
     }

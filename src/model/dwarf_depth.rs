@@ -92,7 +92,7 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
 
 /// A function or inlined call whose children are being read.
 struct OpenEntry {
-    /// The entry's depth in the tree of all entries.
+    /// The depth of a DWARF entry in the tree of all entries.
     tree_depth: isize,
     /// How many inlined calls contain the children of this entry. The entry itself counts if it is one.
     call_depth: usize,
@@ -302,7 +302,8 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
         position += 1;
         loop {
             let (name, form) = (read_uleb(table, &mut position)?, read_uleb(table, &mut position)?);
-            // With this form, the attribute's value follows in the abbreviation itself.
+            // An attribute with the form DW_FORM_implicit_const has its value in the abbreviation itself, after the
+            // form.
             if form == u64::from(dw::DW_FORM_implicit_const.0) {
                 read_uleb(table, &mut position)?;
             }

@@ -14,8 +14,9 @@ pub struct FrameCounts {
     pub jit: u64,
     /// Frames in JIT memory without a name.
     pub jit_unnamed: u64,
-    /// Those of `jit_unnamed` at addresses where a source reports code, but only for other times. At the sample's time,
-    /// the code hadn't been logged yet, or had been replaced by code that wasn't logged.
+    /// Of the frames in `jit_unnamed`, those at addresses where a jitdump or another source reports code, but only for
+    /// other times. At the sample's time, the code hadn't been logged yet, or had been replaced by code that wasn't
+    /// logged.
     pub other_time: u64,
 }
 

@@ -11,9 +11,10 @@ use std::ops::Range;
 /// which the result is the same.
 #[derive(Debug, Clone)]
 pub struct Lasting<T> {
-    /// The answer.
+    /// The result of the lookup.
     pub answer: T,
-    /// The time range in which the answer is the same. Empty if it can't be reused, even for the same time.
+    /// The time range in which a lookup gives the same answer. Empty if the answer can't be reused, even for the same
+    /// time.
     pub holds: Range<Nanos>,
 }
 

@@ -17,28 +17,28 @@ pub struct ScriptMap {
     names: TextList,
     /// The authored files.
     pub sources: Vec<AuthoredFile>,
-    /// The functions in the script and the authored files, if the map lists them.
+    /// The functions in the script and the authored files, if the source map lists them.
     pub scopes: ScriptScopes,
     /// An ID of the build. The script contains the same ID in a comment, so it shows that script and map belong
     /// together.
     pub debug_id: Option<String>,
-    /// The script's file name according to the map, without directories.
+    /// The script's file name according to the source map, without directories.
     pub script: Option<String>,
 }
 
 /// A file that somebody wrote.
 #[derive(Debug, Default)]
 pub struct AuthoredFile {
-    /// The path in the map, with `sourceRoot` prepended; empty if the map doesn't name the file.
+    /// The path in the source map, with `sourceRoot` prepended; empty if the map doesn't name the file.
     pub path: String,
-    /// The text of the file, if the map contains it.
+    /// The text of the file, if the source map contains it.
     pub content: Option<JsonString>,
-    /// True if the map marks the file as third-party code (`ignoreList`).
+    /// True if the source map marks the file as third-party code (`ignoreList`).
     pub is_third_party: bool,
 }
 
-/// A JSON string that stays quoted and escaped in the map's file until it is needed: authored texts are large, and few
-/// of them are ever shown.
+/// A JSON string that stays quoted and escaped in the source map's file until it is needed: authored texts are large,
+/// and few of them are ever shown.
 #[derive(Debug, Clone)]
 pub struct JsonString {
     file: FileBytes,
@@ -152,7 +152,8 @@ pub struct Segment {
     pub authored: Place,
     /// The index of the authored file; [`NONE`] if the code is from none.
     pub source: u32,
-    /// The index of the name that the authors gave to the identifier here; [`NONE`] if the map has none.
+    /// The index of the name that the authors gave to the identifier at this position; [`NONE`] if the source map has
+    /// no name for it.
     pub name: u32,
 }
 
@@ -217,7 +218,8 @@ impl ScriptMap {
         Some(self.segments[..last].partition_point(|segment| segment.generated < start))
     }
 
-    /// The authored name of the identifier that starts exactly at a generated position; `None` if the map has none.
+    /// The authored name of the identifier that starts exactly at a generated position; `None` if the source map has no
+    /// name for it.
     pub fn name_at(&self, place: Place) -> Option<&str> {
         self.segments_starting_at(place).find_map(|segment| self.name(segment.name))
     }

@@ -23,7 +23,7 @@ impl Place {
 /// The functions of one script.
 #[derive(Debug, Default)]
 pub struct ScriptScopes {
-    /// The scopes in all authored files, in the map's order: each comes before the scopes nested in it.
+    /// The scopes in all authored files, in the source map's order: each comes before the scopes nested in it.
     pub authored: Vec<AuthoredScope>,
     /// The ranges of the script that are functions, sorted by start.
     ranges: Vec<FunctionRange>,
@@ -38,7 +38,7 @@ pub struct AuthoredScope {
     pub start: Place,
     /// Where the scope ends.
     pub end: Place,
-    /// Index into the map's names; [`NONE`] if the scope is anonymous.
+    /// Index into the source map's names; [`NONE`] if the scope is anonymous.
     pub name: u32,
     /// True if the scope is a function.
     pub is_function: bool,

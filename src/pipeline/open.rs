@@ -26,10 +26,10 @@ pub struct Input {
     pub bytes: Bytes,
     /// The format that was detected from the content.
     pub format: &'static Format,
-    /// The other files with records, if the input is a recording's directory (`perf record --threads`); otherwise
-    /// `None`.
+    /// If the input is a recording's directory (`perf record --threads`), the files with records apart from its main
+    /// file; otherwise `None`.
     pub streams: Option<Vec<StreamFile>>,
-    /// How the input was packed, outermost layer first. Empty if it wasn't.
+    /// How the input was packed, outermost layer first. Empty if it wasn't packed.
     pub(crate) wrappings: Vec<Wrapping>,
     /// The archive, if the input was one that `jitgraft pack` made.
     pub(crate) packed: Option<Packed>,
@@ -273,8 +273,8 @@ impl PeekedFile {
             if !may_need_more || most >= LONGEST_HEAD {
                 return Err(mistaken::unknown_file(&start, &self.path));
             }
-            // The input has no more bytes. If it is packed, `look_inside` may not have unpacked all of them. Only
-            // unpacking everything can then tell.
+            // The input has no more bytes. If it is packed, `look_inside` may not have unpacked all of them. In that
+            // case, only unpacking everything can tell the format.
             if is_whole_input {
                 return if wrappings.is_empty() { Err(mistaken::unknown_file(&start, &self.path)) } else { Ok(None) };
             }
@@ -404,7 +404,7 @@ pub(crate) struct Indent {
 /// The unpacked content of an input, whose format may be unknown.
 struct Unpacked {
     bytes: Bytes,
-    /// How it was packed, outermost layer first.
+    /// How the content was packed, outermost layer first.
     wrappings: Vec<Wrapping>,
 }
 
@@ -428,7 +428,7 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
 /// Before and after them, there may be some text of the mail. Blank lines don't count.
 fn is_quoted(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
-    // This quick test rejects most inputs: they have no `>` near their start.
+    // A quick test that rejects most inputs, as they have no `>` near their start.
     if memchr::memchr(b'>', &head[..head.len().min(QUOTED_START)]).is_none() {
         return false;
     }
@@ -522,7 +522,8 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     {
         let mut inside = Vec::new();
         if let Ok(reader) = unpack_layers(Box::new(Cursor::new(start.into_owned())), &[wrapping]) {
-            // The input ends where we stopped reading it. That is an error for the decoder, but not for us.
+            // The packed bytes end where we stopped reading the input. The decoder reports that as an error, but here
+            // it is none.
             let _ = reader.take(most as u64).read_to_end(&mut inside);
         }
         wrappings.push(wrapping);
@@ -602,7 +603,8 @@ impl<R: Read> Read for Utf16Reader<R> {
 struct IndentedReader<R> {
     reader: R,
     indent: Indent,
-    /// How many blanks were removed from the current line. After the indentation, it is [`Indent::count`].
+    /// How many blanks were removed from the current line. Once a byte after the line's indentation was read, this is
+    /// [`Indent::count`] even if fewer were removed, so that nothing more is removed from the line.
     removed: usize,
 }
 

@@ -100,7 +100,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
                 waiting.created += 1;
                 waiting.created
             }
-            // Another worker panicked, so the result won't be used, and any number will do.
+            // Another worker panicked, so the number returned here won't be used, and any will do.
             Err(_) => 0,
         };
         NumberedReader { number, reader: (self.create)(), taken: Taken::default(), last_offset: offset }

@@ -400,7 +400,8 @@ impl Runtime {
         for word in options.iter().filter(|word| !word.starts_with(b"--")) {
             for letter in word.iter().skip(1) {
                 if self.letters_with_value.as_bytes().contains(letter) {
-                    // This letter takes a value: the rest of the word.
+                    // This letter is an option with a value. The value is the rest of the word, so no more options
+                    // follow in it.
                     break;
                 }
                 if self.ignoring_variables.as_bytes().contains(letter) {
@@ -480,8 +481,8 @@ impl Runtime {
             let separator = if value.is_empty() { "" } else { variable.separator() };
             // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
-                // The variable is itself the list, so only the item is added, not the option that precedes the list on
-                // the command line.
+                // The variable's value is just the list, so only the item is added, without the option that precedes
+                // the list on a command line.
                 (Flag::Item { item, .. }, Some(_)) => write!(value, "{separator}{item}"),
                 _ => write!(value, "{separator}{flag}"),
             };

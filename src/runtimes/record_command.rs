@@ -64,7 +64,7 @@ impl RecordCommand {
         self
     }
 
-    /// If the command makes perf copy stacks, makes it copy as much of each as perf supports.
+    /// If this command makes perf copy stacks, changes it so that perf copies as much of each stack as it supports.
     #[must_use]
     pub fn with_largest_copies(mut self) -> Self {
         let is_copying = |option: &PerfOption<'_>| {

@@ -127,12 +127,12 @@ pub(super) const PLAIN: Runtime = Runtime {
 /// How callers of JIT code can be found in stack copies (`perf record --call-graph dwarf`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// They are found, because the code keeps frame pointers, or because its instructions show where the return address
-    /// is.
+    /// Callers are found, because the code keeps frame pointers, or because its instructions show where the return
+    /// address is.
     Found,
-    /// They are found only with the unwinding information in a jitdump. A perf map has none.
+    /// Callers are found only with the unwinding information in a jitdump. A perf map has none.
     InDump,
-    /// As far as is known, they can't be found.
+    /// As far as is known, callers can't be found.
     Unknown,
 }
 

@@ -88,7 +88,7 @@ pub enum Flag {
     },
     /// An item of a list. An option and all items after it are a single word: `--v8-flags=--perf-prof,--x`.
     Item {
-        /// The option before the list, such as `--v8-flags=`.
+        /// The option that takes a list of flags as its value, such as `--v8-flags=`.
         option: &'static str,
         /// What separates the items, such as `,`.
         separator: char,

@@ -629,8 +629,8 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         valgrind: Some(UnderValgrind::program("wasmtime --profile=perfmap")),
-        unnamed: "the host program's functions if the program is stripped. Wasmtime's own sampler (--profile=guest) writes a \
-                  Firefox profile, which jitgraft reads, too",
+        unnamed: "the host program's functions if that program is stripped (jitgraft can also read Firefox profiles \
+                  from Wasmtime's own sampler, --profile=guest)",
         marked_names: &[
             (
                 Stub,
@@ -779,7 +779,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // Julia compiles with LLVM, which writes this file.
+            // Julia compiles with LLVM, which writes the jitdump.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],

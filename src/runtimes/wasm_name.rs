@@ -33,7 +33,7 @@ const NAMELESS: &str = "wasm-function[";
 impl<'n> WasmName<'n> {
     /// Splits a name into its parts. `None` if it isn't that of a WebAssembly function, or if it contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // This check is quick, and rules out most names of other code.
+        // A quick check that rules out most names of other code.
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
         let is_wasmtime = name.starts_with(b"wasm[");
         let is_spidermonkey = name.starts_with(SPIDERMONKEY.as_bytes());

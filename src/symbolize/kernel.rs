@@ -44,22 +44,22 @@ pub struct KernelOptions {
 /// contain one of the addresses to be looked up.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
-    /// The text of the list, which has the names; `None` if no list was found.
+    /// The text of the symbol list, which has the names; `None` if no list was found.
     text: Option<io::Bytes>,
     /// The functions that are kept, sorted by address.
     symbols: Vec<ListedSymbol>,
-    /// How much larger addresses in the list are than addresses in the recording, modulo 2^64.
+    /// How much larger addresses in the symbol list are than addresses in the recording, modulo 2^64.
     shift: u64,
-    /// True if the reference symbol has the same address in the list and in the recording. The list is then from the
-    /// same boot, because addresses differ between boots.
+    /// True if the reference symbol has the same address in the symbol list and in the recording. The list is then from
+    /// the same boot, because addresses differ between boots.
     is_same_boot: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
-    /// The address of the function in the list. The recorded address is lower by [`KernelSymbols::shift`].
+    /// The address of the function in the symbol list. The recorded address is lower by [`KernelSymbols::shift`].
     addr: u64,
-    /// The byte offset of the function's name in the text of the list.
+    /// The byte offset of the function's name in the text of the symbol list.
     name: u32,
 }
 
@@ -71,13 +71,13 @@ pub struct KernelSymbol<'a> {
     pub offset: u64,
 }
 
-/// The warning about a list in perf's cache that is stored under the build ID of the recorded kernel, but has the
-/// symbols of the kernel running here.
+/// The warning about a symbol list in perf's cache that is stored under the build ID of the recorded kernel, but has
+/// the symbols of the kernel running here.
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the symbols of the kernel running here (perf inject stored them), not of the recorded one";
 
-/// The warning about a given list (`--kallsyms`) that is in perf's cache, in the directory of another kernel's build
-/// ID.
+/// The warning about a given symbol list (`--kallsyms`) that is in perf's cache, in the directory of another kernel's
+/// build ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
 /// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If the nearest symbol before
@@ -129,7 +129,7 @@ impl KernelSymbols {
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
-            // If the user gave a list from perf's cache, its path contains the build ID of its kernel.
+            // If the user gave a symbol list from perf's cache, its path contains the build ID of its kernel.
             if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| is_for_other_kernel(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
@@ -143,13 +143,14 @@ impl KernelSymbols {
                 }
             };
             let is_cached = matches!(list, KernelList::Cached { .. });
-            // perf inject may have stored the list of the kernel running here under the build ID of the recorded one.
+            // perf inject may have stored the symbol list of the kernel running here under the build ID of the recorded
+            // kernel.
             if is_cached && is_running == Some(false) && running.has_list(&text) {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
-            // Where the kernel must end in the list, to prove that it is the list of the recorded kernel. `None` if the
-            // list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
+            // Where the kernel must end in the symbol list, to prove that the list is the recorded kernel's. `None` if
+            // the list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
             // doesn't state the end.
             let end = match reference {
                 Some(reference) if !(is_certain && is_of_running) => reference.end,
@@ -206,8 +207,8 @@ impl KernelSymbols {
         )))
     }
 
-    /// Parses a list. Fails if the kernel in the list ends elsewhere than at the recorded address `end`, which is
-    /// `None` if the recording doesn't state it, or if the list is known to be the right one without it.
+    /// Parses a symbol list. Fails if the kernel in the list ends elsewhere than at the recorded address `end`. That is
+    /// `None` if the recording doesn't state where the kernel ends, or if the list is known to be the right one anyway.
     fn parse_and_check(
         text: io::Bytes,
         reference: Option<&KernelReference>,
@@ -221,9 +222,10 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
-    /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address
-    /// of a symbol. If the list has this symbol at another address, the kernel was loaded elsewhere when the list was
-    /// made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are 0.
+    /// Parses a symbol list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded
+    /// address of a symbol. If the list has this symbol at another address, the kernel was loaded elsewhere when the
+    /// list was made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are
+    /// 0.
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
         let mut is_same_boot = false;
@@ -248,8 +250,8 @@ impl KernelSymbols {
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
-            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the list is
-            // skipped, because the offsets of names are stored in 32 bits.
+            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the symbol
+            // list is skipped, because the offsets of names are stored in 32 bits.
             let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
             // True for the first function, and where the addresses of a module begin anew.
@@ -268,8 +270,8 @@ impl KernelSymbols {
                  kernel.kptr_restrict to 0 first",
             ));
         }
-        // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
-        // perf.
+        // The sort is stable, so that of several symbols at the same address the last one in the symbol list is shown,
+        // as in perf.
         symbols.sort_by_key(|symbol| symbol.addr);
         Ok(Self { text: Some(text), symbols, shift, is_same_boot })
     }
@@ -287,7 +289,8 @@ impl KernelSymbols {
     /// function's start over the return address on the stack. The call chain then has that start as a return address,
     /// and callers pass the byte before a return address.
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
-        // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
+        // The symbol list may be from a boot in which the kernel was at another address, so the recorded address is
+        // shifted.
         let addr = addr.wrapping_add(self.shift);
         let symbol = self.listed_at(addr)?;
         if symbol.name.starts_with(b"__pfx_")
@@ -299,7 +302,8 @@ impl KernelSymbols {
         Some(symbol)
     }
 
-    /// The last function of the list that starts at this address of the list or before it.
+    /// The last function in the symbol list that starts at or before `addr`. `addr` is an address as in the list, which
+    /// may differ from the recorded address.
     fn listed_at(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
@@ -320,21 +324,21 @@ const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 enum KernelList {
     /// The file given with `--kallsyms`.
     Given(PathBuf),
-    /// The list stored in the recording, which is a directory.
+    /// The symbol list inside a recording that is a directory (`kcore_dir` of perf record --kcore).
     Recorded(PathBuf),
-    /// A list in perf's cache of kernel symbol lists.
+    /// A symbol list in perf's cache.
     Cached {
         path: PathBuf,
-        /// True if the list may be owned by another user (`-f`).
+        /// True if the symbol list may be owned by another user (`-f`).
         force: bool,
     },
-    /// The list of the kernel that is running here.
+    /// The symbol list of the kernel that is running here.
     Running(PathBuf),
 }
 
-/// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
-/// whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is tried,
-/// too, and the caller accepts it only if the list is from the boot that was recorded.
+/// All files that may be the recorded kernel's symbol list, in the order in which they should be tried. `is_running`
+/// says whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is
+/// tried, too, and the caller accepts it only if the list is from the boot that was recorded.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,
@@ -346,15 +350,15 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf's cache has the list of each kernel that was recorded. `perf archive` packs that list, so it may come
-        // from another machine.
+        // perf's cache has the symbol list of each kernel that was recorded. `perf archive` packs that list, so it may
+        // come from another machine.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });
         }
     }
-    // The list of the running kernel. If it is unknown which kernel was recorded, the caller uses this list only if the
-    // reference symbol shows that it is from the recorded boot.
+    // The symbol list of the running kernel. If it is unknown which kernel was recorded, the caller uses this list only
+    // if the reference symbol shows that it is from the recorded boot.
     if is_running != Some(false) {
         lists.push(KernelList::Running(running.kallsyms.clone()));
     }
@@ -368,8 +372,8 @@ impl KernelList {
         }
     }
 
-    /// Opens the list. `None` if the file doesn't exist, except for a file that the user named: its absence is an
-    /// error. Fails if the file may not be read, or if it is another user's and isn't a text file.
+    /// Opens the symbol list. `None` if the file doesn't exist, except for a file that the user named: its absence is
+    /// an error. Fails if the file may not be read, or if it is another user's and isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             // A file that the user named must exist.
@@ -377,7 +381,7 @@ impl KernelList {
             // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => {
-                // The list is `kcore_dir/kallsyms` in the recording's directory, which the user typed.
+                // The symbol list is `kcore_dir/kallsyms` in the recording's directory, which the user typed.
                 let recording = path.ancestors().nth(2)?;
                 let door = Door { named: door::Named::Part, start: Start::Typed(recording), force: false };
                 door.open(path, LIST)?

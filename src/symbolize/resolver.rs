@@ -105,7 +105,7 @@ impl Resolver<'_> {
         }
         self.resolve_kernel(&sorted.kernel, &kernel_symbols, &mut frames);
         self.resolve_code(sorted.code, &mut frames, warnings);
-        // This comes last, because a file that is the recorded build has better frames than the recording's symbols.
+        // Use the recording's own symbols last, because a file that is the recorded build gives better frames.
         self.resolve_recorded(&sorted.recorded, &mut frames);
         frames
     }

@@ -158,7 +158,7 @@ impl Symbolizer<'_> {
             return Lasting { answer: None, holds: ALWAYS };
         }
         match time {
-            // The time `UNTIMED` stands for a missing time, too.
+            // A time equal to `UNTIMED` counts as missing, like `None`.
             Some(time) if time != UNTIMED => self.codes.lookup_lasting(pid, addr, time),
             _ => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
         }

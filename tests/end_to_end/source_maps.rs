@@ -188,7 +188,10 @@ fn functions_have_the_names_and_places_that_their_authors_gave_them() {
     let project = Project::new(SCRIPT, whole_map().as_bytes());
     let (names, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!(names, authored());
-    assert!(said.contains("6 of 8 functions have authored names, 2 more have only authored positions"), "{said}");
+    assert!(
+        said.contains("6 of 8 functions have names from the original source, 2 more have only positions from it"),
+        "{said}"
+    );
     // Folded stacks are somebody else's format: nothing changes unasked.
     let (unasked, said) = project.names(&[]);
     assert_eq!((unasked, said.contains("map")), (project.generated(), false));

@@ -416,7 +416,8 @@ fn questions_without_an_answer_say_what_there_is() {
         (&["--sub", "nosuch"][..], "no span is named 'nosuch'; spans in this input: step, wait"),
         (
             &["--sub", "wait"],
-            "no selected span named 'wait' has an argument that says what it did; spans with such an argument: step",
+            "no selected span named 'wait' has an argument that says what it did; spans with an argument that \
+             says what they did: step",
         ),
         (
             &["--by-arg", "file"],

@@ -57,7 +57,7 @@ fn a_profile_of_a_stripped_module_gets_names_and_lines_from_the_module_that_it_w
         let directory = directory(&[&["stripped.cpuprofile"], modules].concat());
         let (folded, said) = run(directory.path(), &["collapse", "--source-maps", "auto", "stripped.cpuprofile"]);
         assert_eq!(leaves(&folded), names(), "{modules:?}");
-        assert!(said.contains("3 of 3 functions have authored names"), "{said}");
+        assert!(said.contains("3 of 3 functions have names from the original source"), "{said}");
         let csv =
             run(directory.path(), &["export", "--source-maps", "auto", "--to", "speedscope", "stripped.cpuprofile"]).0;
         for (name, line) in FUNCTIONS {
@@ -99,7 +99,7 @@ fn firefox_calls_functions_by_the_module_and_the_byte_at_which_they_start() {
         fs::copy(recorded, directory.path().join(profile)).unwrap();
         let (folded, said) = run(directory.path(), &["collapse", "--source-maps", "auto", profile]);
         assert_eq!(leaves(&folded), names(), "{profile}");
-        assert!(said.contains("3 of 3 functions have authored names"), "{said}");
+        assert!(said.contains("3 of 3 functions have names from the original source"), "{said}");
         let exported = run(directory.path(), &["export", "--source-maps", "auto", "--to", "speedscope", profile]).0;
         for (name, line) in FUNCTIONS {
             assert!(

@@ -227,8 +227,9 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// The key values of a group, which is given by its track part and its frame part: one value per key, in the order
-    /// of the keys. `frame` is `None` if no key depends on frames.
+    /// The key values of a group, one per key, in the order of the keys. A group is given by two IDs: `track` selects
+    /// the combination of values that depend on the thread (such as process and CPU), `frame` the combination of those
+    /// that depend on the frame (such as function and line). `frame` is `None` if no key depends on frames.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let track_values = self.tracks.values(track);
         let frame_values = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();

@@ -93,7 +93,7 @@ impl CategoryShares {
     /// Sorts by weight, heaviest first. Equal weights keep their order.
     fn sorted(mut self) -> Self {
         if !self.others.is_empty() {
-            // Put the first category in front of the others, sort all, and take the heaviest out again.
+            // Put the category in `first` in front of those in `others`, sort all, and take the heaviest out again.
             self.others.splice(0..0, self.first);
             self.others.sort_by_key(|&(_, weight)| std::cmp::Reverse(weight));
             self.first = Some(self.others.remove(0));

@@ -88,7 +88,8 @@ pub enum Step {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts a walk in which no stack has weight yet.
+    /// Prepares a walk over the stacks of a profile. No stack has weight until [`add`](Self::add) is called, and the
+    /// walk visits only stacks with weight.
     pub fn new(profile: &'a Profile) -> Self {
         Self { profile, nodes: vec![UNLISTED; profile.stack_count()], listed: Vec::new() }
     }
@@ -160,7 +161,7 @@ impl<'a> Walk<'a> {
                 }
                 None => &mut first_root,
             };
-            // Put this stack before its siblings so far, which have higher IDs.
+            // Put this stack in front of its siblings that are linked already, which have higher IDs.
             let next = std::mem::replace(first_sibling, stack);
             self.nodes[stack as usize].next_sibling = next;
         }

@@ -36,7 +36,7 @@ pub struct CallSums {
 /// A list of intervals in which calls themselves ran rather than their callees, up to a maximum length.
 #[derive(Debug)]
 struct SelfTimes {
-    /// The maximum length of the list.
+    /// The maximum length of `list`.
     most: usize,
     list: Vec<SelfTime>,
 }
@@ -336,7 +336,7 @@ impl SpanTree {
             };
             let PathStack { stack: caller, track } = stacks[parent as usize];
             let frame = *frames.entry(label).or_insert_with(|| {
-                // The only label that isn't in the list is `SHORTER_LABEL`.
+                // The only label without an entry in `labels` is `SHORTER_LABEL`.
                 let name = labels.get(label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))

@@ -14,9 +14,9 @@ use std::collections::BinaryHeap;
 /// An interval of time; `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// When it starts.
+    /// When the interval starts.
     pub start: u64,
-    /// When it ends.
+    /// When the interval ends.
     pub end: u64,
 }
 

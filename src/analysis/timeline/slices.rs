@@ -305,8 +305,8 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // At this point, times count from the first start. Restore the original times, unless the first start is
-        // negative, because a profile has no negative times.
+        // So far, the profile's times count from the start of the first span. Restore the original times, unless the
+        // first start is negative, because a profile has no negative times.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);
@@ -439,12 +439,13 @@ impl Timeline {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {
             let slice = &self.slices[index as usize];
-            // Skip the other async spans: they are on tracks of their own.
+            // Skip async spans that aren't interpreted calls: they are on tracks of their own.
             if slice.kind == SliceKind::Async && !is_frame(slice) {
                 continue;
             }
             let lanes = &mut lanes[slice.track as usize];
-            // `place` counts a span that overlaps another one without being nested.
+            // If the span overlaps another one without being nested, `place` also increments the count that `overlaps`
+            // returns.
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
         }

@@ -58,8 +58,8 @@ impl InjectOptions {
         }
     }
 
-    /// These options, adapted to the opened input: if it is an archive, jitdumps and other sources are looked for in
-    /// it.
+    /// The options, adapted to the opened input: if the input is an archive, jitdumps and other sources are looked for
+    /// in the archive.
     pub(super) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();

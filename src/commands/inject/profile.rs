@@ -92,8 +92,8 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
 /// The processes that have unnamed addresses.
 fn processes_of(addresses: &[BareAddress]) -> Processes {
     let mut processes = Processes::default();
-    // Without this clock, code from jitdumps would have no order in time, and the last code at an address would be
-    // unknown. jitdumps use the monotonic clock, so the processes are said to use it, too.
+    // State a clock: without one, code from jitdumps would have no order in time, and the last code at an address would
+    // be unknown. jitdumps use the monotonic clock, so it's the one stated for the processes, too.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
         // Without mappings, it is unknown which processes ran JIT code. So sources are looked for as if all did.

@@ -97,7 +97,7 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());
-    // If it is the same inode, the file is already where it should be copied to.
+    // If the source and the target are the same inode, the file is already where it should be copied to.
     if crate::io::typed_metadata(&target).is_some_and(|existing| file.about.map(id) == Some(id(&existing))) {
         return Ok(None);
     }

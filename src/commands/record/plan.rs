@@ -61,7 +61,8 @@ impl Plan {
             None => executed_runtime(&options.program),
         };
         let Some(runtime) = runtime else {
-            // With these options of perf, the program may only say how long to record, as in `-a -- sleep 10`.
+            // Options that make perf record more than the program. With one of them, the program may only say how long
+            // to record, as in `-a -- sleep 10`.
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             match options.program.first() {
                 Some(program) if !records_others && stated.is_none() => self.note(unknown_program(program)),

@@ -49,7 +49,7 @@ type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), ArgumentSum>;
 #[derive(Debug, Default)]
 struct ArgumentSum {
     durations: Tally,
-    /// The time in these spans but not in spans that are nested in them, in nanoseconds.
+    /// The self time of the spans, in nanoseconds: the time in them but not in spans that are nested in them.
     self_time: i128,
 }
 
@@ -240,9 +240,9 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no other span has such an argument, either (try --by-arg KEY)".to_owned()
+            "no other span has an argument that says what it did, either (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans with such an argument: {}", most_frequent(&self.names_with_action))
+            format!("spans with an argument that says what they did: {}", most_frequent(&self.names_with_action))
         };
         format!("no selected span named '{name}' has an argument that says what it did; {others}")
     }
@@ -414,7 +414,7 @@ impl TalliesById {
         self.0[unnamed.min(name as usize)].add(duration);
     }
 
-    /// Adds these sums to `tallies`, which has the sums of other timelines by the text of the name.
+    /// Adds the sums of this timeline to `tallies`, which has those of other timelines by the text of the name.
     fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
         let unnamed = self.0.len() - 1;
         for (id, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {

@@ -224,7 +224,8 @@ fn interpreter_flag(
     match interpreter.flag {
         Some(flag) if context.has_received(pid, runtime, flag) => Some(flag.to_string()),
         Some(_) => None,
-        // This runtime has no flag for interpreted functions: its perf map or dump only names compiled ones.
+        // The process's runtime has no flag that makes it name interpreted functions: its perf map or dump only names
+        // compiled ones.
         None if interpreter.has_frame_per_call => None,
         // In all other runtimes, the switch that the process was given also gives interpreted functions names.
         None => given.map(Switch::name),

@@ -20,7 +20,7 @@ impl Image<'_, '_> {
         let Self { target, addressing, layout, .. } = self;
         let mut content = HashedContent::new();
         content.bytes(WRITER);
-        // These facts also decide how the code is written.
+        // The machine, word size, byte order and addressing also decide how the code is written.
         content.number(
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );

@@ -59,12 +59,13 @@ pub(super) struct RawEvent {
 pub(super) enum Payload {
     /// Something that took time, such as a call.
     Interval {
-        /// When it started.
+        /// When the interval started.
         start: u64,
-        /// When it ended; never before the start. (If a damaged record says so, the end is set to the start.)
+        /// When the interval ended; never before its start. (If a damaged record states an earlier end, it is set to
+        /// the start.)
         end: u64,
     },
-    /// Something that happened at this time.
+    /// Something that happened at a moment. Holds the time.
     Instant(u64),
     /// A number that has no time.
     Integer(u64),

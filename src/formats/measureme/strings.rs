@@ -222,11 +222,12 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// The number of entries of [`Labels::recent`], a cache that is searched before the map. Interpreters repeat a few
-/// thousand functions.
+/// The number of entries of [`Labels::recent`], a cache that is searched before the map of all labels. Interpreters
+/// repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
-/// Marks an unused entry of the cache: its label is this number. The ID can't mark it, since a file may contain any ID.
+/// The label number of an unused entry of the cache. The entry's ID can't show that it is unused, since a file may
+/// contain any ID.
 const NONE: u32 = u32::MAX;
 
 /// Numbers event labels in the order of their first use.

@@ -125,9 +125,10 @@ impl Signs {
                 // A number in field 2 exists only in 1.7: the length of a location range.
                 (2, FieldValue::Number(_)) => self.v1_7 = true,
                 (2, FieldValue::Bytes(_)) => field_2 = Some(value),
-                // These types are those of 1.8 and 1.9: attributes in field 3, a link in field 4.
+                // Fields of protocol versions 1.8 and 1.9: attributes are in field 3 (bytes), a link is in field 4 (a
+                // number).
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
-                // These types are those of 1.10: a link in field 3, values in field 4.
+                // Fields of protocol version 1.10: a link is in field 3 (a number), values are in field 4 (bytes).
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
                 // Timestamps, which have eight bytes each.
                 (5, value) => times = value.fixed().count(),

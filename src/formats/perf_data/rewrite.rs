@@ -54,13 +54,14 @@ impl Edits {
         (len + inserted).saturating_sub(removed)
     }
 
-    /// How many bytes the edits move the record at `offset` towards the end of the stream. If they remove more than
-    /// they insert, the number wraps around below 0, so callers must add it with wrapping.
+    /// The number of bytes by which the edits move the record at `offset` towards the end of the stream. If they remove
+    /// more than they insert, this number wraps around below 0, so callers must use a wrapping addition.
     fn shift(&self, offset: u64) -> u64 {
         let edits_before = self.list.partition_point(|edit| edit.at <= offset);
         let mut shift: u64 = 0;
         for edit in &self.list[..edits_before] {
-            // Bytes inserted at `offset` come before the record. Bytes removed there are the record itself.
+            // Bytes inserted at `offset` come before the record and move it. Bytes removed at `offset` are the record
+            // itself, so they don't count.
             let removed = if edit.at < offset { edit.remove } else { 0 };
             shift = shift.wrapping_add(edit.insert.len() as u64).wrapping_sub(removed);
         }
@@ -159,8 +160,8 @@ impl Front {
             }
         }
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        // The bitmap has 32 bytes, 16 for each number in `bits`. `offset` is that of a word in the bitmap. The shift
-        // makes the word's bits the lowest ones; `put` ignores those above.
+        // The bitmap has 32 bytes, 16 for each of the two numbers in `bits`. `offset` is a word's offset in the bitmap.
+        // Shift the number so that the word's bits are the lowest; `put` only writes the lowest `width` bytes.
         for offset in (0..32).step_by(width) {
             let word = bits[offset / 16] >> (8 * (offset % 16));
             self.put(FEATURE_BITS + offset, width, word as u64, recording.header.endian);

@@ -243,7 +243,8 @@ impl RecordSurvey {
         let mut skipped_files = Skipped::new("symbol table");
         let symbol_files = recording.symbol_files(&mut skipped_files);
         self.processes.recorded_symbols = RecordedSymbols::new(symbol_files, |path| self.first_mapping(path));
-        // This must be done before the symbols are sorted, because `bpf` refers to them by their indices in file order.
+        // Finish `bpf` before the kernel symbols are sorted, because `bpf` refers to them by their indices in file
+        // order.
         let (bpf_functions, skipped_tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
         self.processes.bpf_functions = bpf_functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);

@@ -85,7 +85,7 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
 /// at which plausible records fill `bytes` exactly. `None` if there is no such offset. Callers must check the guess,
 /// because the fields of a sample can look like records too.
 pub fn find_record_start(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
-    /// If this many plausible records follow each other, that is hardly a coincidence.
+    /// The number of plausible records that must follow each other, so that it is hardly a coincidence.
     const IN_A_ROW: usize = 6;
     // Records have lengths that are multiples of 8.
     range.step_by(8).find(|&start| {

@@ -132,7 +132,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return None;
         }
         // `double_line_feed` is where the search for an earlier header has found an empty line. Search again only if
-        // that is above this sample.
+        // that empty line is above this sample.
         if self.double_line_feed < start {
             let found = self.double_line_feeds.find(&self.text[start..]);
             self.double_line_feed = found.map_or(self.text.len(), |len| start + len);
@@ -197,7 +197,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             // perf prints two blanks before the source line, which aren't part of it.
             return Line::Source(&line[2..]);
         }
-        // Without its indentation, a source line is less distinctive. So it is only recognized if the sample's frames
+        // A source line that lost its indentation is less distinctive. So it is only recognized if the sample's frames
         // lost their indentation, too.
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
             return Line::Source(line);
@@ -331,7 +331,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // Such a sample may have several frames, so only an empty line ends it.
+        // A sample that starts with a frame may have several frames, so only an empty line ends it.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }

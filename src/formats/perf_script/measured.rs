@@ -223,8 +223,8 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
-    // Of these 14 bits, whose names are in `LEVELS`, bits 1 and 2 say whether the access was a hit or a miss, the
-    // higher bits at which level of memory.
+    // The memory level has 14 bits, whose names are in `LEVELS`. Bits 1 and 2 say whether the access was a hit or a
+    // miss, the higher bits at which level of memory.
     let levels = bits(word, 5, 14);
     let outcome = match levels & 6 {
         0 => "",

@@ -133,8 +133,8 @@ pub(super) const UNSUPPORTED: &[&str] = &[
 
 /// Fails if a field of `-F` isn't supported.
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
-    const REMEDY: &str =
-        "to print this field, name the frames in perf's own output: perf script -F … | jitgraft script";
+    const REMEDY: &str = "to print this field, let perf print it and let jitgraft add names to perf's output: \
+                          perf script -F … | jitgraft script";
     if let Some((kind, _)) = field.split_once(':') {
         let message = format!("fields for one kind of event ({kind}:) are not supported; leave out {kind}:");
         return Err(Error::new(message));

@@ -142,7 +142,8 @@ impl RecordLineFacts {
     pub fn to_process_address(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         match (by_address, by_offset) {
-            // Only one of the two is possible. If both or neither are possible, the number stays ambiguous (`_`).
+            // The number fits a mapping only as an address, or (next line) only as an offset. If it fits as either or
+            // as neither, it stays ambiguous (`_`).
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
             // The number is too large for an offset in a file, so it is an address.
@@ -166,11 +167,11 @@ impl RecordLineFacts {
         let mapping = match (printed, by_address, by_offset) {
             (Some(FileAddresses::Relative), ..) => return Some(addr),
             (Some(FileAddresses::Absolute), mapping, _) => mapping?,
-            // As an offset the number fits a mapping, as an address it fits none.
+            // The number fits a mapping as an offset, but none as an address.
             (None, None, Some(_)) => return Some(addr),
-            // As an address it fits a mapping, as an offset it fits none.
+            // The number fits a mapping as an address, but none as an offset.
             (None, Some(mapping), None) => mapping,
-            // It fits both as an offset and as an address, or fits no mapping at all.
+            // The number fits a mapping both as an offset and as an address, or doesn't fit any.
             (None, ..) => return None,
         };
         mapping.pgoff.checked_add(addr - mapping.start)

@@ -327,8 +327,8 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The index of the column `leaf` (the innermost function) among the columns that Parquet stores, of which a map has
-/// two. `None` if the table has no column `leaf`.
+/// The index of the column `leaf` (the innermost function) among the columns that Parquet stores. A column of labels (a
+/// map) is stored as two columns. `None` if the table has no column `leaf`.
 fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));

@@ -402,7 +402,8 @@ impl<'f> Parser<'f> {
                 self.expect_sign(",")?;
                 Some(Argument::Numbers { array, count, size: Box::new(self.parse_argument()?) })
             }
-            // All these take a field that only states where in the sample its data are (a far field).
+            // All these functions, down to `__get_rel_cpumask`, take a far field: one that only states where in the
+            // sample its data are.
             "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
                 Some(Argument::Data(self.parse_far_field()?))
             }

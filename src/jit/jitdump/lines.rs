@@ -28,7 +28,7 @@ const LONGEST: usize = 4096;
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
-    // The record may claim more entries than fit into its bytes. This limits the memory for them.
+    // The record may claim more entries than fit into its bytes. Don't reserve memory for more than fit.
     let room = (lines.raw.len() / SHORTEST) as u64;
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;
@@ -57,8 +57,8 @@ struct Entry<'data> {
 /// the code.
 ///
 /// Old versions of V8 log file names from freed memory, whose first bytes the allocator may have overwritten with
-/// pointers. If what is left can be the script in the function's own name, that script is the file. Otherwise, the file
-/// is unknown.
+/// pointers. The function's own name contains the path of a script (`JS:*inner /app/main.js:2:15`). If the intact rest
+/// of the file name matches the end of that path, the script is the entry's file. Otherwise, the file is unknown.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<Entry<'data>> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;

@@ -33,8 +33,8 @@ impl Scene<'_> {
         let mut paths = Vec::new();
         for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
-            // `files_for` leaves out files that the user named for other processes. So if the user stated a process, it
-            // is this one.
+            // `files_for` leaves out files that the user named for other processes. So if the user stated a process for
+            // this file, it is the process `pid`.
             let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
@@ -63,8 +63,8 @@ impl Scene<'_> {
     /// The only process with JIT memory, to which a file from the user must belong even if the file states another
     /// process ID (`inner`). `None` if there are several such processes, or none.
     ///
-    /// As long as the list of processes may still grow, as it does while text is read, this is the process of the first
-    /// unnamed frames, and only for files that state no process ID.
+    /// While text is read, the list of processes may still grow. Until it is complete, the result is `None` for a file
+    /// that states a process ID; for any other file, it is the process of the first unnamed frames (`None` if unknown).
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),
@@ -149,7 +149,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
         return Step::Unassigned(path, kind);
     }
-    // Without any of these, the ID in the file or its name decides, even if several processes have it.
+    // If none of these three gives a process, the ID in the file or its name decides, even if several processes have
+    // that ID.
     let Some(pid) = certain.or(outer) else {
         let error = Error::new("neither the file nor its name says which process it is from; pass FILE@PID");
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };

@@ -80,8 +80,8 @@ const ROUNDS: &[for<'a> fn(&Search<'a>) -> Vec<Step<'a>>] = &[
     cores::core_dumps,
     rounds::registered_objects,
     orphans::matched_files,
-    // This round runs again, because the round before it may have found perf maps by their contents. These, too, may
-    // name code of other processes that share the JIT memory.
+    // Run `maps_of_shared_memory` again, because the round before may have found perf maps by their contents. These
+    // maps, too, may name code of other processes that share the JIT memory.
     rounds::maps_of_shared_memory,
     given::placed_objects,
 ];

@@ -118,7 +118,7 @@ struct EarlierScript {
 
 /// A source map that may belong to a script.
 struct Candidate {
-    /// The map's name in messages.
+    /// The source map's name in messages.
     name: String,
     /// The path of the source map; `None` if it is part of the script.
     path: Option<PathBuf>,
@@ -225,8 +225,8 @@ impl<'a> Finder<'a> {
         max_depth: usize,
     ) -> Result<LoadedScript, String> {
         let map = source_map::parse(&file).map_err(|error| error.to_string())?;
-        // Each path will begin with the map's directory. If that is long, even a short map with very many sources could
-        // use up all memory.
+        // Each path will begin with the source map's directory. If that is long, even a short map with very many
+        // sources could use up all memory.
         let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
         if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
             return Err("the paths of its sources are too long".to_owned());
@@ -596,8 +596,8 @@ impl<'a> Finder<'a> {
         };
         match self.read_map(&actual_dir.join(relative), Named::Recording) {
             Some(Ok(candidate)) => {
-                // The paths in the map are relative to the map's directory on the recorded machine (`base`), not to the
-                // one here.
+                // The paths in a source map are relative to the map's directory on the recorded machine (`base`), not
+                // to its directory on this machine.
                 Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
             }
             Some(Err(refusal)) => Some(Err(refusal)),

@@ -70,17 +70,17 @@ pub struct MapAccount {
     pub renamed: usize,
     /// How many of the script's functions got an authored position. Includes all that got another name.
     pub placed: usize,
-    /// How many of the script's functions are third-party code according to the map (`ignoreList`).
+    /// How many of the script's functions are third-party code according to the source map (`ignoreList`).
     pub third_party: usize,
     /// How many of the script's functions keep their generated names, because script, map and profile contradict each
     /// other.
     pub contradicted: usize,
-    /// Why the map isn't used; `None` if it is used or there is no map.
+    /// Why the source map isn't used; `None` if it is used or there is no map.
     pub trouble: Option<String>,
-    /// True if the map doesn't seem to fit but is used because the user named it.
+    /// True if the source map doesn't seem to fit but is used because the user named it.
     pub is_doubtful: bool,
-    /// The files of the script and the map, for `pack`, which copies them. For each: the path where jitgraft would look
-    /// for it on the recorded machine, and where it actually is.
+    /// The files of the script and its source map, for `pack`, which copies them. For each: the path where jitgraft
+    /// would look for it on the recorded machine, and where it actually is.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -270,7 +270,7 @@ impl SourceMaps {
                         self.names.insert(name.whole.into(), name.spell(authored, file, line, column));
                     }
                 }
-                // The map doesn't cover the function, which keeps its name.
+                // The source map doesn't cover the function, which keeps its name.
                 Ok(None) => {}
                 // Script, map and profile contradict each other about the function.
                 Err(_) => account.contradicted += 1,
@@ -340,14 +340,14 @@ impl MapAccount {
         }
     }
 
-    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say. If the map
-    /// was not used (`trouble`), there is a warning instead.
+    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say. If the source
+    /// map was not used (`trouble`), there is a warning instead.
     fn remark(&self) -> Option<String> {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
         };
         // No function got an authored name or position (functions with a new name count as placed, too), and none
-        // contradicts the script or the map. So there is nothing to say.
+        // contradicts the script or the source map. So there is nothing to say.
         if self.placed == 0 && *contradicted == 0 {
             return None;
         }
@@ -362,14 +362,14 @@ impl MapAccount {
             count => format!("; {count} functions don't match the script or the map and keep their names"),
         };
         Some(format!(
-            "{map}: {renamed} of {functions} functions have authored names, {} more have only authored \
-             positions{third_party}{contradicted}",
+            "{map}: {renamed} of {functions} functions have names from the original source, {} more have only \
+             positions from it{third_party}{contradicted}",
             self.placed - renamed
         ))
     }
 
-    /// A warning that the map was not used, or may not fit; `None` if there is no trouble. A map that may not fit was
-    /// used only because the user named it; for this there is a warning of its own.
+    /// A warning that the source map was not used, or that it was used but may not fit; `None` if neither is the case.
+    /// A map that may not fit is used only if the user named it.
     fn warning(&self) -> Option<Warning> {
         if self.is_doubtful
             && let Some(map) = &self.map

@@ -177,7 +177,7 @@ impl Packed {
         self.bytes(Role::Recording).next().ok_or_else(|| Error::new("contains no recording"))
     }
 
-    /// The other files of the recording, which contain further streams of records, in order.
+    /// The files of the recording apart from the main one, in order. They contain further streams of records.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (PathBuf, Bytes)> {
         let paths = self.files_with_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
         paths.zip(self.bytes(Role::Stream))

@@ -14,7 +14,7 @@ const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraf
 pub(crate) enum Piece<'a> {
     /// The bytes themselves.
     Bytes(Cow<'a, [u8]>),
-    /// This many zero bytes, which aren't in memory.
+    /// A sequence of zero bytes, given by its length, so that the bytes need no memory.
     Zeros(u64),
 }
 

@@ -45,8 +45,8 @@ pub(crate) enum StackEnd {
     /// Neither the kernel nor perf found more frames. Whether frames are missing depends on whether threads start in
     /// the outermost function.
     Recorded,
-    /// The stack has as many frames as perf records at most (the value). Whether frames are missing depends on whether
-    /// threads start in the outermost function.
+    /// The stack has as many frames as perf records at most. Holds that maximum. Whether frames are missing depends on
+    /// whether threads start in the outermost function.
     Limit(u16),
     /// No frames are missing: the stack copy was unwound up to the function in which the thread started.
     Whole,

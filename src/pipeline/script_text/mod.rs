@@ -322,7 +322,7 @@ impl<T> Round<T> {
     /// otherwise keeps it for the next round.
     fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
-            // This block is done, and no block before it waits for names.
+            // The block is done, and no earlier block waits for names.
             Work::Done(result, counts) if self.again.is_empty() => {
                 take(result)?;
                 self.counts += counts;
@@ -334,7 +334,7 @@ impl<T> Round<T> {
                 self.needs.push((needs, facts));
                 self.again.push(Work::Raw(block));
             }
-            // This block is done, but a block before it waits for names.
+            // The block is done, but an earlier block waits for names.
             later => self.again.push(later),
         }
         Ok(())

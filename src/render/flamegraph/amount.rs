@@ -67,8 +67,8 @@ impl Amounts {
         Self { scale, name: readable(name.as_bytes()).into_owned(), factor }
     }
 
-    /// Formats an amount with its unit. Depending on the scale, the unit is one of time or bytes that fits the size, or
-    /// the event's name after the number.
+    /// Formats an amount with its unit. Depending on the scale, the unit is the unit of time or bytes that fits the
+    /// amount's size, or the event's name after the number.
     pub(super) fn text(&self, weight: u64) -> String {
         let amount = weight as f64 * self.factor;
         match self.scale {

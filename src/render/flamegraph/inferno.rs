@@ -147,7 +147,7 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     options.colors = look.colors.unwrap_or_default();
     options.bgcolors = look.bgcolors;
     options.hash = look.hash;
-    // Without this, inferno picks random colors, so that equal inputs would give different pictures.
+    // If `deterministic` is false, inferno picks random colors, so that equal inputs give different pictures.
     options.deterministic = !look.hash;
     options.color_diffusion = look.color_diffusion;
     options.flame_chart = look.flame_chart;

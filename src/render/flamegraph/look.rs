@@ -23,7 +23,7 @@ pub enum Style {
 /// inferno crate only exist with the feature `cli`, because only that feature uses the crate.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
-    /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.
+    /// Which page to draw. Some of the fields below only work on inferno's page; their comments say so.
     pub style: Style,
     /// The title. If `None`, it names the recorded program.
     pub title: Option<String>,
@@ -33,23 +33,23 @@ pub struct Look {
     pub subtitle: Option<String>,
     /// Notes that are saved in the file but not shown.
     pub notes: Option<String>,
-    /// The color palette (inferno).
+    /// The color palette. Only works on inferno's page.
     #[cfg(feature = "cli")]
     pub colors: Option<Palette>,
-    /// The background color (inferno).
+    /// The background color. Only works on inferno's page.
     #[cfg(feature = "cli")]
     pub bgcolors: Option<BackgroundColor>,
-    /// Give functions with similar names similar colors (inferno).
+    /// Give functions with similar names similar colors. Only works on inferno's page.
     pub hash: bool,
-    /// Color boxes by width (inferno).
+    /// Color boxes by width. Only works on inferno's page.
     pub color_diffusion: bool,
     /// The color of search matches.
     #[cfg(feature = "cli")]
     pub search_color: Option<SearchColor>,
-    /// The color of box outlines (inferno).
+    /// The color of box outlines. Only works on inferno's page.
     #[cfg(feature = "cli")]
     pub stroke_color: Option<StrokeColor>,
-    /// The color of texts outside the graph (inferno).
+    /// The color of texts outside the graph. Only works on inferno's page.
     #[cfg(feature = "cli")]
     pub ui_color: Option<Color>,
     /// Draw the outermost functions at the top (an icicle graph).
@@ -80,11 +80,11 @@ pub struct Look {
     pub factor: Option<f64>,
     /// Which end of long names is shortened (our page only).
     pub cut: Cut,
-    /// Shorten long names at the right end instead of the left (inferno).
+    /// Shorten long names at the right end instead of the left. Only works on inferno's page.
     pub truncate_right: bool,
     /// In a difference, swap the colors for more and less.
     pub negate: bool,
-    /// Indent the SVG (inferno).
+    /// Indent the SVG. Only works on inferno's page.
     pub pretty_xml: bool,
     /// Leave out the script, so that the picture is static.
     pub no_javascript: bool,

@@ -165,7 +165,8 @@ impl Picture {
             style += &format!(":root{{--found:{color}}}");
         }
         style += &palette::rules(swatches);
-        // With a script, the colors are needed as CSS variables, too: it draws on a canvas, where classes don't work.
+        // If the page has a script, the colors are needed as CSS variables, too: the script draws on a canvas, where
+        // classes don't work.
         if self.has_script { style + &palette::variables_of(swatches) } else { style }
     }
 
@@ -195,8 +196,9 @@ impl Picture {
         axis
     }
 
-    /// The SVG text for a piece of the picture. With a script, it has the boxes as data for the script, as paths and as
-    /// labels. Without a script, each box is an element of its own with a tooltip.
+    /// The SVG text for a piece of the picture. If the page has a script, the text consists of the data of all boxes,
+    /// which the script reads, the paths that draw the boxes, and the boxes' labels. If the page has no script, each
+    /// box is an element of its own with a tooltip.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let boxes = piece.0;
         let mut out = Vec::with_capacity(PIECE * 64);

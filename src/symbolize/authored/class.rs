@@ -77,7 +77,7 @@ fn count_open_braces(text: &str) -> Option<usize> {
                 open.push(brace);
                 divides = false;
             }
-            // This brace ends the `${…}` of a template literal, whose text goes on.
+            // The brace ends the `${…}` of a template literal, whose text goes on after it.
             b'}' if open.last() == Some(&b'`') => {
                 open.pop();
                 offset = template_end(bytes, offset + 1, &mut open)?;

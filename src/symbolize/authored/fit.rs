@@ -8,20 +8,20 @@
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// How many segments are checked at most to judge the map as a whole. The checked ones are spread evenly over the map.
-/// In a map that fits, a few percent of them look wrong; in a map that doesn't fit, most do.
+/// How many segments are checked at most to judge a source map as a whole. The checked ones are spread evenly over the
+/// map. In a map that fits, a few percent of them look wrong; in a map that doesn't fit, most do.
 const MAX_CHECKED: usize = 1 << 11;
 
-/// The number of neighboring segments in a block. Blocks are checked to judge the map around a position.
+/// The number of neighboring segments in a block. Blocks are checked to judge a source map around a position.
 const BLOCK_LEN: usize = 16;
 
 /// The results of checking a source map's segments against a script: a sample spread over the whole map, and single
 /// blocks.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// The counts of the segments that were checked to judge the map as a whole.
+    /// The counts of the segments that were checked to judge the source map as a whole.
     whole: Counts,
-    /// True if every segment of the map was checked, not just a sample.
+    /// True if every segment of the source map was checked, not just a sample of them.
     is_complete: bool,
     /// For each block of [`BLOCK_LEN`] segments: the [`Counts`] of its segments as one number ([`Counts::pack`]); 0 if
     /// they haven't been checked yet.
@@ -67,8 +67,8 @@ impl Counts {
 }
 
 impl Fit {
-    /// Checks a sample of segments, spread evenly over the map. `check` returns whether a segment is right, or `None`
-    /// if nothing is proven; such segments aren't counted.
+    /// Checks a sample of the source map's segments, spread evenly over the map. `check` returns whether a segment is
+    /// right, or `None` if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         // Every `step`th segment is checked. A step of 0, for a map without segments, would be invalid.
@@ -78,17 +78,18 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the sample as a whole doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
+    /// True if the checked segments as a whole don't show that the source map belongs to another script; see
+    /// [`Counts::is_fitting`].
     pub(super) fn fits_as_whole(&self) -> bool {
         self.whole.is_fitting()
     }
 
-    /// True if the map fits around the segment with index `segment`, that is, in its block and the two blocks beside
-    /// it. Not all parts of a map need to fit: if it is of another build, everything before the first difference
+    /// True if the source map fits around the segment with index `segment`, that is, in its block and the two blocks
+    /// beside it. Not all parts of a map need to fit: if it is of another build, everything before the first difference
     /// between the builds fits, and nothing after it. `check` returns whether a segment is right, or `None` if nothing
     /// is proven.
     pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-        // Every segment of the map has been checked and none is wrong, so no block has a wrong one.
+        // Every segment of the source map has been checked and none is wrong, so no block has a wrong one.
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }
@@ -96,8 +97,8 @@ impl Fit {
         let mut near = Counts::default();
         for block in own_block.saturating_sub(1)..=own_block + 1 {
             let counts = self.count_block(map, block, &check);
-            // A block has at most 16 of the map's segments, so one or two wrong ones may be chance, even if they are a
-            // large share of the block.
+            // A block has at most 16 of the source map's segments, so one or two wrong ones may be chance, even if they
+            // are a large share of the block.
             if counts.wrong > 2 && !counts.is_fitting() {
                 return false;
             }

@@ -216,7 +216,7 @@ impl AuthoredScript {
             present += usize::from(!text.name.is_empty());
             answers.push(self.answer(name, place, &text));
         }
-        // At most one in ten may be missing, unless the user chose the map.
+        // At most one function in ten may be missing from the script, unless the user chose the source map.
         if self.is_given || missing * 10 <= present { Some(answers) } else { None }
     }
 
@@ -258,7 +258,8 @@ impl AuthoredScript {
         if authored_name.is_none() {
             authored_name = match self.authored_name(function_text, segment) {
                 Ok(authored) => authored,
-                // If the user chose the map, the function keeps its authored position and loses only the doubtful name.
+                // If the user chose the source map, drop only the doubtful name: the function keeps its position in the
+                // authored file.
                 Err(Contradiction) if self.is_given => None,
                 Err(Contradiction) => return Err(Contradiction),
             };
@@ -342,8 +343,8 @@ impl AuthoredScript {
             // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
-            // In the authored file, the function isn't the value of this word: a tool bound the function to the word.
-            // So the word isn't the function's name.
+            // In the authored file, the function isn't bound to this word: a tool made that binding. So the word isn't
+            // the function's name.
             if function_text.is_bound
                 && is_last
                 && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
@@ -393,7 +394,7 @@ impl AuthoredScript {
     }
 
     /// The word that the author wrote for one word of a function's name. `word` is the byte range of the name's word in
-    /// the script. `None` if no segment proves an authored word, [`Contradiction`] if the map leads to a wrong
+    /// the script. `None` if no segment proves an authored word, [`Contradiction`] if the source map leads to a wrong
     /// position. `role` is the word's role, except that a word after a dot always is a property. `is_key` is true if
     /// the word is the key of a property or method.
     fn authored_word(
@@ -461,7 +462,7 @@ impl AuthoredScript {
                 return Ok(None);
             }
         }
-        // If the expected word is elsewhere nearby, the map leads to the wrong position.
+        // If the expected word is elsewhere nearby, the source map leads to the wrong position.
         if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
@@ -478,15 +479,16 @@ impl AuthoredScript {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that contains a position of the script, and the segment's index. `None` if no segment does, or if
-    /// the code at the position belongs to no authored file.
+    /// The segment of the source map that contains a position of the script, and the segment's index. `None` if no
+    /// segment does, or if the code at the position belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
         let index = self.map.segment_index_at(place)?;
         let segment = self.map.segments().get(index).filter(|segment| segment.source != NONE)?;
         Some((segment, index))
     }
 
-    /// True if the map fits the script around the segment with this index, or if the user chose the map.
+    /// True if the source map fits the script around the segment (a source map's entry) with this index, or if the user
+    /// chose the source map.
     fn fits_at(&self, index: usize) -> bool {
         self.is_given || self.fit.fits_near(&self.map, index, |segment| self.check(segment))
     }
@@ -494,12 +496,13 @@ impl AuthoredScript {
     /// Checks a segment against both texts. `Some(false)` if it can't be right: it starts past the end of a line or
     /// inside a word, or the authored file has no such position. `Some(true)` if the authored line has the segment's
     /// name or, for a segment without a name, the script's word. `None` if nothing is proven. If the authored line
-    /// lacks the segment's name, that proves nothing: the authored text is part of the map, so both are of the same
-    /// build. Tools map names that they invented to the start of the file (bundlers) or to the first statement (Babel).
+    /// lacks the segment's name, that proves nothing: the authored text is part of the source map, so both are of the
+    /// same build. Tools map names that they invented to the start of the file (bundlers) or to the first statement
+    /// (Babel).
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
-        // This code belongs to no authored file, so there is nothing to compare.
+        // The segment's code belongs to no authored file, so there is nothing to compare.
         if segment.source == NONE {
             return None;
         }

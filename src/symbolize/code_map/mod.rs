@@ -125,7 +125,7 @@ impl<'data> CodeMap<'data> {
         let (mut timed, mut gap_filling, mut untimed) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match change.kind {
-                // Such an event has no effect. It only kept the positions of later events in its list right.
+                // An event without effect, which is in its list only so that later events have the right positions.
                 ChangeKind::Nothing => {}
                 // Events that hide untimed entries are replayed together with these entries.
                 ChangeKind::Untimed | ChangeKind::Hidden => untimed.push(change),

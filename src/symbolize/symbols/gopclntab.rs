@@ -30,7 +30,7 @@ use super::image::Image;
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// The maximum length of a name in bytes. A longer one means that the table is damaged.
+/// The maximum length of a name in bytes. If a name is longer, the table with the names (`gopclntab`) is damaged.
 const MAX_NAME_LEN: usize = 64 << 10;
 
 /// How many entries of value tables are read for one lookup, so that malicious tables can't make it slow.
@@ -52,7 +52,7 @@ const FIELD_UNIT: usize = 8;
 #[derive(Debug)]
 pub struct GoTable<'a> {
     image: &'a Image,
-    /// The bytes of the table.
+    /// The bytes of the whole `gopclntab`.
     table: Words<'a>,
     version: Version,
     /// The size in bytes of which all instruction sizes are multiples.
@@ -415,7 +415,7 @@ impl<'a> GoTable<'a> {
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
-        // These are fields of the struct `moduledata` (src/runtime/symtab.go), counted in words.
+        // The numbers of words are those of fields in the struct `moduledata` (src/runtime/symtab.go).
         self.text = word(22)?;
         self.func_data = Some(if self.version == Version::Go118 { word(38)? } else { word(40)? });
         Some(())
@@ -427,7 +427,7 @@ struct ValueReader<'t, 'a> {
     go: &'t GoTable<'a>,
     /// The function's first link-time address.
     start: u64,
-    /// The offset of the function's record in the table.
+    /// The offset of the function's record in `gopclntab`.
     record: usize,
     /// How many more entries may be read for this lookup. Without a limit, reading a malicious table could take hours.
     steps_left: usize,
@@ -458,13 +458,13 @@ impl<'a> ValueReader<'_, 'a> {
         }
         let offset = self.go.parts.values.checked_add(usize::try_from(table).ok()?)?;
         let mut rest = self.go.table.bytes.get(offset..)?;
-        // `value` is what the table gives for the code before `end`. Before the first change, it is -1.
+        // `value` is what the value table gives for the code before `end`. Before the first change, it is -1.
         let (mut value, mut end) = (-1_i32, self.start);
         let mut is_first = true;
         while self.steps_left > 0 {
             self.steps_left -= 1;
             let change = take_varint(&mut rest)?;
-            // A change of 0 ends the table, except as the first one.
+            // A change of 0 ends the value table, unless it is the table's first change.
             if change == 0 && !is_first {
                 return None;
             }

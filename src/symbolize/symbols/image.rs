@@ -48,11 +48,11 @@ pub struct Image {
 /// A loadable segment of an ELF file, or a section of a PE image, as far as its bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LoadSegment {
-    /// Where its bytes start in the file.
+    /// The offset in the file at which the segment's bytes start.
     offset: u64,
-    /// The link-time address of its first byte.
+    /// The link-time address of the segment's first byte.
     vaddr: u64,
-    /// How many bytes of it are in the file.
+    /// How many bytes of the segment are in the file.
     size: u64,
 }
 

@@ -433,8 +433,8 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     sections
 }
 
-/// True if a symbol without a type is a label in assembly code that may name functions: it is visible in other files,
-/// as in perf, and not one of Arm's mapping symbols (`$a`, `$d`, …).
+/// True if a symbol without a type is a label in assembly code that may name functions. It must be visible in other
+/// files (perf requires that, too), and not be one of Arm's mapping symbols (`$a`, `$d`, …).
 fn is_label(symbol: &impl Sym, name: &[u8]) -> bool {
     let is_visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
     is_visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])

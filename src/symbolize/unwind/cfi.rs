@@ -82,7 +82,7 @@ enum Cfa {
 /// How to recover the value that a register had in the caller.
 #[derive(Debug, Clone)]
 enum Rule {
-    /// The value is lost. For the return address: there is no caller.
+    /// The caller's value of the register is lost. If the register holds the return address, there is no caller.
     Undefined,
     /// The value was saved in memory, at this offset from the CFA.
     SavedAtOffset(i64),
@@ -262,7 +262,7 @@ impl<'a> FrameTable<'a> {
                 RegisterRule::Register(other) => Rule::Register(other.0),
                 RegisterRule::Expression(expression) => Rule::SavedAtExpression(bytes(expression)?),
                 RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
-                // The value is undefined, or the rule is one that no supported machine uses.
+                // DWARF says that the register's value is lost, or has a rule that no supported machine uses.
                 _ => Rule::Undefined,
             };
             rules.push((register.0, rule));

@@ -43,7 +43,7 @@ pub(super) fn find_shadowing_insertions(
         if overlapping.len() > 1 {
             overlapping.sort_unstable_by_key(|mapping| mapping.use_index);
             add_shadowings_among(overlapping, uses, &mut visible, &mut shadowings);
-            // The next group must start with an empty map.
+            // The next group of mappings must start with nothing visible.
             visible.drain().for_each(drop);
         }
         remaining = later;

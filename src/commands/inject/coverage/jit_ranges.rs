@@ -94,7 +94,8 @@ impl JitRanges {
         let ancestry = Ancestry::new(processes);
         let excluded: FxHashSet<Pid> = excluded.iter().copied().collect();
         let pids: Vec<Pid> = processes.by_pid.keys().chain(own.keys()).copied().collect();
-        // This comes before the forks below, so an excluded process passes none of its own ranges on.
+        // Remove the ranges of excluded processes before the forks are handled below, so that these processes pass none
+        // of them on.
         own.retain(|pid, _| !excluded.contains(pid));
         // `inherited_by` has the ranges that each forked process inherited. `passed_on` has those that each parent
         // passes on, and is a cache: siblings mostly inherit the same ranges, and then share one list.

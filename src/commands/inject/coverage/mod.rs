@@ -77,10 +77,10 @@ impl Coverage {
                 return coverage;
             }
             if round == MAX_ROUNDS {
-                let records = counted(hiding_insertions.len() as u64, "inserted mapping record");
+                let records = counted(hiding_insertions.len() as u64, "mapping record");
                 let message = format!(
-                    "some JIT frames stay unnamed, because their code is hidden by {records} for other code at the \
-                     same addresses"
+                    "some JIT frames stay unnamed, because perf takes the code at their addresses from {records} that \
+                     jitgraft inserted for other code"
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;

@@ -75,13 +75,13 @@ struct ChainUses {
     /// The code that the chain uses.
     uses: Box<[UseId]>,
     counts: ChainCounts,
-    /// The first and last sample that repeated this chain since it was cached. When the chain leaves the cache, they
-    /// are added to the uses of its code. `None` if no sample repeated it.
+    /// The first and last sample that repeated this chain since it was cached. When the chain leaves the cache, these
+    /// samples are added to the uses of the chain's code. `None` if no sample repeated it.
     again: Option<CodeUse>,
 }
 
 impl ChainUses {
-    /// Extends the uses of the chain's code by the samples that repeated the chain.
+    /// Adds the first and last sample that repeated the chain to the recorded use of each piece of code in the chain.
     fn note(self, found: &mut CodeUses) {
         if let Some(again) = self.again {
             for id in self.uses {

@@ -46,8 +46,8 @@ impl<'a> PlannedEdits<'a> {
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
-        // A program may have moved its own code to anonymous memory. perf can only name that code by the program's file
-        // if it doesn't see the mapping of the memory, so the mapping's record is removed.
+        // A program may have moved its own code to anonymous memory. perf names that code only if it takes it for code
+        // of the program's file, so hide the move from perf: remove the record of the anonymous mapping.
         edits.extend(remove_own_text(survey));
         // `None` if the header and events stay the same.
         let new_recording = samples.apply(input, images, &mut edits);

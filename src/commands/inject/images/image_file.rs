@@ -61,11 +61,11 @@ pub(in crate::commands::inject) struct ImageFile {
 
 #[derive(Debug)]
 enum ImageState {
-    /// The file is written, but has no name yet.
+    /// The image file is written, but has no name yet.
     Waiting(NewFile),
-    /// This run created the file.
+    /// The image file was created by this run.
     Created,
-    /// An identical file was already there.
+    /// A file with the same name and content already existed.
     Existed,
 }
 

@@ -50,7 +50,8 @@ fn write_records(
     // The AUXTRACE feature has file offsets of records, which change if something is inserted or removed before them.
     features.move_auxtrace(endian, |offset| moved_offset(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
-    // The features follow the records, which have a new length and come after a new front.
+    // The features follow the records. They move, because the records have a new length, and so has the front (the
+    // header and all else before the records).
     let end = start + edits.new_len(range.end - range.start);
     edits.apply(range, &mut Copier { input, output })?;
     if !context.options.writes_pipe() {

@@ -254,8 +254,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         if self.group.lines.entry == entry {
             return; // it is in this group
         }
-        // Nothing is written if no group of this block contains the target. Without a `jfn=`, the target is in the
-        // function that is being written.
+        // Name the function of the group that contains the target. If the target is in none of the block's groups,
+        // write no `jfn=`: without one, a jump stays within the function that is being written.
         let groups = &self.writer.groups.groups;
         let Some(group) = groups.iter().find(|group| group.lines.entry == entry) else { return };
         if let Some(file) = self.writer.home(entry).file {

@@ -99,8 +99,8 @@ impl<'a> Rewriter<'a> {
             self.write_unknown_block(chunk, chunk_offset, block, context);
             return;
         }
-        // In a block of a known object, costs at addresses of JIT code are misattributed. They stay there, but are
-        // counted.
+        // If a block of a known object has costs at addresses of JIT code, these are misattributed. They stay in the
+        // block, but are counted.
         if block.lines.error.is_none() {
             self.stats.misattributed.examine(&block);
         }
@@ -220,8 +220,9 @@ impl<'a> CalleeEditor<'a> {
                 }
                 self.pending.clear();
             }
-            // The block's function and the targets of its jumps are in the block's object, which is known. So the
-            // functions themselves aren't JIT code; only callers that are part of their names may be.
+            // The block's function and the targets of its jumps are in the block's object. That object is known, so
+            // these functions aren't JIT code. But their names may also contain callers (valgrind's
+            // `--separate-callers`), and a caller may be JIT code.
             Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, ObjectKind::Known), output),
             Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, ObjectKind::Known), output),
             _ => {}

@@ -27,9 +27,11 @@ struct Rank {
 /// What is known about a function while the order is determined.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    /// The part of the function's cost that came from placed callers, plus the part that no call accounts for.
+    /// The cost that the function received from placed callers, all added up, plus the part of its cost that no call
+    /// accounts for.
     placed_cost: f64,
-    /// The part of the function's cost that came from any caller, plus the part that no call accounts for.
+    /// The cost that the function received from all its callers, placed or not, plus the part of its cost that no call
+    /// accounts for.
     whole_cost: f64,
     /// Number of callers that aren't placed yet.
     unplaced_callers: usize,

@@ -147,7 +147,8 @@ impl<'a> CostSums<'a> {
             let next_id = sums.functions.len();
             let name = label::function(profile, frame);
             let function = *function_ids.entry((name.clone(), frame.module, frame.start)).or_insert(next_id);
-            // The entry position is the start of the function if that is known; otherwise an executed line has to do.
+            // The position stated for the function is its start if that is known, otherwise a line in it that was
+            // executed.
             let line = if frame.start.line > 0 { frame.start.line } else { frame.line };
             let entry = (frame.addr.unwrap_or(0), line);
             if function == next_id {

@@ -66,7 +66,8 @@ impl<'d> Framed<'d> {
             }
             return write_with_length(message, out);
         }
-        // In the other forms, what surrounds the message is copied: unlike a length, it doesn't depend on the message.
+        // Without a length prefix, what surrounds the message is copied: unlike a length, it doesn't depend on the
+        // message.
         out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
         out.write_all(message)?;
         Ok(out.write_all(self.whole.get(self.message.end..).unwrap_or_default())?)

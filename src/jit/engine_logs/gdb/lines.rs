@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Those registered objects of a core dump that have line information.
+/// The objects registered with GDB's JIT interface that were found in a core dump and have line information.
 #[derive(Debug, Default)]
 pub(super) struct ObjectsWithLines {
     pub(super) objects: Vec<ObjectWithLines>,
@@ -114,7 +114,7 @@ impl ObjectLines {
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
-        // Removes inlined calls that are nested too deeply. The result is their number.
+        // Removes inlined calls that are nested too deeply, and returns how many were removed.
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         // The start and end addresses of inlined calls are read first, because addr2line's context takes ownership of

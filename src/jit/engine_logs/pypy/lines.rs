@@ -8,7 +8,8 @@ use std::ops::Range;
 /// The start of a section, `[3f857057e8f0] {jit-backend-dump`, or its end, `[3f8570582ade] jit-backend-dump}`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bracket<'a> {
-    /// The time as logged: the value of the time-stamp counter (x86), or else the CPU time of the thread.
+    /// The time in brackets at the start of the line: the value of the time-stamp counter (x86), or else the CPU time
+    /// of the thread.
     pub(super) time: u64,
     /// The section's name.
     pub(super) section: &'a [u8],

@@ -21,7 +21,7 @@ pub(super) struct Trace {
     pub(super) id: TraceId,
     /// Offset in the log of the line that states the trace's address.
     pub(super) offset: usize,
-    /// Value of the time-stamp counter at that line; `None` if unknown.
+    /// Value of the time-stamp counter when the line at `offset` was logged; `None` if unknown.
     pub(super) time: Option<u64>,
     /// Address range of the trace's code.
     pub(super) code: Range<u64>,
@@ -79,7 +79,7 @@ impl Trace {
             b"gc table" => self.block_start = Some(addr),
             b"function" | b"jump target" => self.code.start = addr,
             b"end" => self.code.end = addr,
-            // These addresses are within the code and aren't needed.
+            // The addresses in lines with these keys are within the code and aren't needed.
             b"resops" | b"failures" => {}
             _ => return false,
         }

@@ -93,8 +93,8 @@ fn to_u32(number: Option<u64>) -> Option<u32> {
 struct PositionList<'a>(&'a [u8]);
 
 impl PositionList<'_> {
-    /// Reads this letter and the number after it. `None` if something other than the letter comes next; `Some(None)` if
-    /// the number is missing or negative.
+    /// Reads the given letter and the number after it. `None` if something other than the letter comes next;
+    /// `Some(None)` if the number is missing or negative.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {
         let rest = self.0.strip_prefix(&[letter])?;
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();

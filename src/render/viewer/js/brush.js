@@ -30,7 +30,7 @@ export class Brush {
     this.timer = 0;
   }
 
-  /** The ranges to show: the draft during a drag, otherwise the selected ones. */
+  /** The ranges to show: during a drag, those that it would select if it ended now; otherwise the selected ones. */
   ranges() {
     return this.drag?.draft ?? this.store.state.ranges;
   }
@@ -169,7 +169,7 @@ function movedRange([from, to], by, length) {
   return [from + step, to + step];
 }
 
-/** The ranges as they would be if the drag ended now. `span` is the time range under the pointer. */
+/** The ranges that would be selected if the drag ended now. `span` is the time range under the pointer. */
 function draftOf(drag, span, length) {
   // A drag makes a new range, moves one, or moves one of its ends. `anchor` is where the drag began, and `span` is
   // where the pointer is now; `before` has the ranges as they were before the drag.

@@ -144,7 +144,7 @@ class JitPart {
     const after = time.filter((moment) => moment > axis.to).length;
     if (after > 0) notes.push(`${piecesWere(after)} compiled after the time range shown.`);
     for (const { clock, path } of about.sources) {
-      // Such a text says that the times in the file were converted or estimated, or are unusable.
+      // A text that begins like this says that the times in the file were converted or estimated, or are unusable.
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
     if (!profile.time && length > 0) notes.push("Samples have no times, so they cannot be compared with compilations.");

@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 import { LANE_HEIGHT, countingTracks, laneChosen, tracksAfterClick } from "./lane_rows.js";
 
 export class LaneList {
-  /** `scroller` is the element that scrolls. `pass(event)` is called with keys that the list doesn't use. */
+  /** `scroller` is the element that scrolls. `pass(event)` is called with keys that the list of lanes doesn't use. */
   constructor(scroller, page, pass) {
     this.page = page;
     this.scroller = scroller;

@@ -46,7 +46,7 @@ export class SearchField {
   show(found, details, isWrong) {
     this.input.setAttribute("aria-invalid", String(isWrong));
     this.found.title = details;
-    // Don't overwrite the match that Enter moved to, unless the result has changed.
+    // Don't overwrite the match that Enter moved to, unless the search has a new result.
     if (this.shown === found) return;
     this.shown = this.found.textContent = found;
   }

@@ -136,7 +136,7 @@ class TimePart {
     return { element: node, spanAt, edgeAt, isClickChoosing: false };
   }
 
-  /** The lane at this many pixels below the upper edge of the list. */
+  /** The lane at `y` pixels below the upper edge of the list of lanes. */
   laneAt(y) {
     return this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
   }

@@ -99,7 +99,8 @@ impl<'a> Array<'a> {
             let has_second_child = node & 2 != 0;
             let number = node >> 2;
             if !has_first_child && !has_second_child {
-                // This node is the only element of its block. It states the element's index in the block.
+                // A node without children is the only element of its block. Its number is the element's index in the
+                // block.
                 return if number == index % BLOCK { Some(after) } else { None };
             }
             if index & bit != 0 {

@@ -194,7 +194,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
             offset += 4;
         }
     }
-    // This flag, which occurs in unoptimized metadata, says that four more bytes come before the tables.
+    // If the flag 0x40 is set (in unoptimized metadata), four more bytes come before the tables.
     if heaps & 0x40 != 0 {
         offset += 4;
     }

@@ -35,8 +35,8 @@ struct Parser<'a> {
     takes_arguments: bool,
     /// How deep rules are nested now.
     depth: u32,
-    /// How many grammar rules were tried so far, to limit the time. Some are tried twice, and such attempts can be
-    /// nested.
+    /// How many grammar rules were tried so far. This limits the time that demangling takes. Some are tried twice, and
+    /// such attempts can be nested.
     tried: u32,
 }
 
@@ -236,7 +236,7 @@ impl<'a> Parser<'a> {
                 "n" => ("non-transaction clone for ", self.encoding()?),
                 _ => ("transaction clone for ", self.encoding()?),
             },
-            // The number is where in `derived` the base class is. It isn't printed.
+            // The number is the offset of the base class in `derived`. It isn't printed.
             "TC" => {
                 let derived = self.ty()?;
                 self.number()?;

@@ -86,7 +86,7 @@ impl<'a> Printer<'_, 'a> {
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
-        // If this fails, nothing more is printed, so the scope needn't be restored.
+        // If `write` fails, nothing more is printed, so the scope needn't be restored.
         write(self)?;
         self.scopes.truncate(len);
         self.scope = outer;
@@ -682,7 +682,7 @@ impl<'a> Printer<'_, 'a> {
             _ => None,
         };
         let is_float = matches!(self.graph.get(ty), Node::Text("float" | "double" | "long double" | "__float128"));
-        // A type that no suffix stands for is printed before the number, as in `(char)65`.
+        // If no suffix stands for a number's type, the type is printed before the number, as in `(char)65`.
         if suffix.is_none() {
             self.put("(")?;
             self.all(ty)?;
