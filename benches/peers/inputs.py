@@ -199,7 +199,7 @@ def folded(path, lines):
 
 def callgrind(directory, functions, lines=40):
     """Functions with costs of instructions, each of which calls the next; half of them are JIT code that has no name,
-    whose names are in a perf map beside."""
+    whose names are in a perf map beside. Positions are relative where valgrind writes them so."""
     os.makedirs(directory)
     where = lambda at: (0x400000 if at % 2 else 0x7F0000000000) + 0x100 * at
     name = lambda at: f"function_{at}" if at % 2 else f"0x{where(at):016x}"
@@ -207,14 +207,17 @@ def callgrind(directory, functions, lines=40):
         out.writelines(f"{where(at):x} 100 JS:*function_{at}\n" for at in range(0, functions, 2))
 
     with open(os.path.join(directory, "callgrind.out.7"), "w") as out:
-        out.write("# callgrind format\nversion: 1\npid: 7\ncmd: ./app\npart: 1\npositions: instr line\nevents: Ir\n\n")
+        out.write("# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd: ./app\npart: 1\n")
+        out.write("positions: instr line\nevents: Ir\n\n")
         out.write("ob=(1) ???\nfl=(1) ???\nfn=(0) 0x0000000000000000\n0x0 0 1\n\nob=(2) app\nfl=(2) app.c\n")
         for at in range(functions):
-            out.write(f"ob=({at % 2 + 1})\nfl=({at % 2 + 1})\nfn=({at + 1}) {name(at)}\n")
-            out.writelines(f"0x{where(at) + 4 * line:x} {line if at % 2 else 0} {line % 7 + 1}\n" for line in range(1, lines))
+            known = at % 2
+            out.write(f"ob=({known + 1})\nfl=({known + 1})\nfn=({at + 1}) {name(at)}\n0x{where(at) + 4:x} {known} 2\n")
+            out.writelines(f"+4 {'+1' if known else '*'} {line % 7 + 1}\n" for line in range(2, lines))
             if at + 1 < functions:
-                out.write(f"cob=({(at + 1) % 2 + 1})\ncfi=({(at + 1) % 2 + 1})\ncfn=({at + 2}) {name(at + 1)}\ncalls=1 0x{where(at + 1):x} 0\n")
-                out.write(f"0x{where(at) + 4 * lines:x} 0 {(functions - at) * 10}\n")
+                callee = (at + 1) % 2 + 1
+                out.write(f"cob=({callee})\ncfi=({callee})\ncfn=({at + 2}) {name(at + 1)}\n")
+                out.write(f"calls=1 0x{where(at + 1):x} 0\n+4 {'+1' if known else '*'} {(functions - at) * 10}\n")
             out.write("\n")
 
 
