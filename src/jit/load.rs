@@ -79,7 +79,9 @@ impl Found {
                 list.use_authored(|name| source_maps.name_of(name), source_maps);
             }
         }
-        let map = CodeMap::build(lists, processes, pool);
+        let machine = machines.iter().copied().flatten().next();
+        let mut map = CodeMap::build(lists, processes, pool);
+        map.machine = map.machine.or(machine);
         // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
@@ -88,7 +90,6 @@ impl Found {
                 map.overlaps()
             )));
         }
-        let machine = machines.iter().copied().flatten().next();
         Loaded { map, accounts, machine, machines, source_maps }
     }
 

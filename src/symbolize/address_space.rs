@@ -67,7 +67,14 @@ pub struct KernelReference {
     /// Where the kernel's mapping ends, exclusive: the address of `_edata` or `_etext`. `None` if the recorder found
     /// neither.
     pub end: Option<Addr>,
+    /// Addresses above `end` that may be the kernel's, too: the code that runs only while it starts (`.init.text`)
+    /// follows its data. Empty if `end` is unknown.
+    pub beyond_end: Range<u64>,
 }
+
+/// How far above the end of the kernel's mapping its initialization code may be, in bytes. In between are its read-only
+/// and its initialized data.
+const MAX_DISTANCE_OF_INIT_CODE: u64 = 1 << 26;
 
 /// The mappings of all processes and of the kernel, over time.
 #[derive(Debug, Default)]
@@ -165,6 +172,7 @@ impl AddressSpaces {
         // isn't the kernel's own; see `starts_module`.
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
+            reference.beyond_end = beyond_end(processes, reference.end);
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
@@ -209,15 +217,28 @@ impl AddressSpaces {
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<MappedPlace> {
         match mode {
             CpuMode::User => self.lookup_user(pid, addr, time),
-            CpuMode::Kernel => self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time),
+            CpuMode::Kernel => self.lookup_kernel(addr, time),
             CpuMode::GuestKernel => self.lookup_in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
             CpuMode::GuestUser => self.lookup_in_realm(pid, Realm::GuestUser, addr, time),
             // perf records no mappings of hypervisors.
             CpuMode::Hypervisor => None,
-            CpuMode::Unknown => self
-                .lookup_user(pid, addr, time)
-                .or_else(|| self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time)),
+            CpuMode::Unknown => self.lookup_user(pid, addr, time).or_else(|| self.lookup_kernel(addr, time)),
         }
+    }
+
+    /// What is at an address in the kernel or its modules at `time`. Initialization code beyond the end of the kernel's
+    /// mapping counts as part of the mapping.
+    fn lookup_kernel(&self, addr: Addr, time: Nanos) -> Option<MappedPlace> {
+        let space = self.spaces.get(&(KERNEL_PID, Realm::Kernel))?;
+        if let Some(place) = space.find(addr, time) {
+            return Some(place);
+        }
+        let reference = self.kernel_reference.as_ref()?;
+        if !reference.beyond_end.contains(&addr.0) {
+            return None;
+        }
+        // In the kernel, offsets are addresses.
+        Some(MappedPlace { offset: addr.0, ..space.find(reference.addr, time)? })
     }
 
     /// What is mapped at a user-space address at `time`, and the period around `time` in which that stays the same.
@@ -346,7 +367,7 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
         return None;
     }
     let end = mapping.addr.0.checked_add(mapping.len).filter(|&end| end != u64::MAX).map(Addr);
-    Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
+    Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end, beyond_end: 0..0 })
 }
 
 /// The periods in which a process was replacing its program, in the order of time. A period begins with the exec, which
@@ -381,6 +402,16 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
+}
+
+/// The addresses above the end of the kernel's mapping that may be the kernel's, too. They end where the first module
+/// starts, if there is one.
+fn beyond_end(processes: &Processes, end: Option<Addr>) -> Range<u64> {
+    let Some(Addr(end)) = end else { return 0..0 };
+    let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
+    let starts = mappings.iter().map(|mapping| mapping.addr.0).filter(|&start| start >= end);
+    let next_module = starts.min().unwrap_or(u64::MAX);
+    end..next_module.min(end.saturating_add(MAX_DISTANCE_OF_INIT_CODE))
 }
 
 /// True if two mappings of process `pid` certainly have the same DSO. If false, they may still have the same one: the
@@ -1097,6 +1128,30 @@ mod tests {
         let spaces = AddressSpaces::new(&processes(list.map(|(pid, mapping)| (pid, process(mapping))).into()));
         let kinds: Vec<DsoKind> = spaces.dsos().iter().map(|(_, dso)| dso.kind).collect();
         assert_eq!(kinds, [DsoKind::Vdso, DsoKind::Vdso32]);
+    }
+
+    #[test]
+    fn the_kernels_initialization_code_lies_beyond_its_mapping() {
+        let kernel = Mapping {
+            pgoff: 0xffff_0000,
+            cpumode: CpuMode::Kernel,
+            ..mapping(0, 0xffff_0000, 0x8000, "[kernel.kallsyms]_text")
+        };
+        let module = Mapping { cpumode: CpuMode::Kernel, ..mapping(0, 0x1_0010_0000, 0x8000, "[ext4]") };
+        let found = |mappings: &[&Mapping], addr| {
+            let mappings = mappings.iter().map(|mapping| (*mapping).clone()).collect();
+            let all = processes(vec![(-1, Process { mappings, ..Process::default() })]);
+            let spaces = AddressSpaces::new(&all);
+            let place = spaces.lookup(Pid(77), Addr(addr), Nanos(1), CpuMode::Kernel)?;
+            Some((spaces.dsos().get(place.dso).kind, place.offset))
+        };
+        let both = [&kernel, &module];
+        assert_eq!(found(&both, 0x1_0000_0000), Some((DsoKind::Kernel, 0x1_0000_0000)));
+        assert_eq!(found(&both, 0x1_0010_0000), Some((DsoKind::Module, 0x1_0010_0000)));
+        assert_eq!(found(&both, 0x1_0010_8000), None, "after the first module");
+        assert_eq!(found(&[&kernel], 0x1_0010_8000), Some((DsoKind::Kernel, 0x1_0010_8000)));
+        assert_eq!(found(&[&kernel], 0x1_0800_0000), None, "too far away");
+        assert_eq!(found(&both, 0xfffe_0000), None, "before the kernel");
     }
 
     #[test]

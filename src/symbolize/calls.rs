@@ -63,6 +63,14 @@ impl<'a> CallFinder<'a> {
     }
 }
 
+/// True if a call instruction of this machine (`e_machine` of ELF) may end where this JIT code ends, so that the address
+/// after it may be a return address. Also true if calls on the machine aren't decoded.
+pub fn may_jit_code_end_in_call(machine: u16, code: &[u8]) -> bool {
+    let machine = [true, false].iter().find_map(|&is_64| Machine::from_elf(machine, is_64));
+    // JIT code calls code anywhere in memory.
+    machine.is_none_or(|machine| may_end_in_call(machine, code, |_| true))
+}
+
 /// True if a call instruction may end where this code ends, so that the address after it may be a return address. Code
 /// isn't decoded from its start, so other instructions may look like a call. `has_code` says whether there is code at a
 /// distance from the end.

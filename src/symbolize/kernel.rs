@@ -27,6 +27,7 @@ use lines::{SymbolLine, name_at_start};
 use object::{Object, ObjectSymbol};
 use running::RunningKernel;
 pub use running::running_build_id;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Where to look for kernel symbols.
@@ -50,6 +51,8 @@ pub struct KernelSymbols {
     symbols: Vec<ListedSymbol>,
     /// How much larger addresses in the symbol list are than addresses in the recording, modulo 2^64.
     shift: u64,
+    /// [`KernelReference::beyond_end`], as addresses in the symbol list.
+    beyond_end: Range<u64>,
     /// True if the reference symbol has the same address in the symbol list and in the recording. The list is then from
     /// the same boot, because addresses differ between boots.
     is_same_boot: bool,
@@ -61,6 +64,8 @@ struct ListedSymbol {
     addr: u64,
     /// The byte offset of the function's name in the text of the symbol list.
     name: u32,
+    /// False for data, which is only kept beyond the end of the kernel's mapping. It shows where functions end there.
+    is_function: bool,
 }
 
 /// The kernel function at an address.
@@ -227,14 +232,16 @@ impl KernelSymbols {
     /// list was made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are
     /// 0.
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
-        let mut shift = 0;
+        let (mut shift, mut beyond_end) = (0, 0..0);
         let mut is_same_boot = false;
-        if let Some(reference) = reference
-            && let Some(listed) = lines::find_address(&text, &reference.symbol)
-        {
-            shift = listed.wrapping_sub(reference.addr.0);
-            // Each boot loads the kernel at a random address, so an equal address means the same boot.
-            is_same_boot = shift == 0;
+        if let Some(reference) = reference {
+            if let Some(listed) = lines::find_address(&text, &reference.symbol) {
+                shift = listed.wrapping_sub(reference.addr.0);
+                // Each boot loads the kernel at a random address, so an equal address means the same boot.
+                is_same_boot = shift == 0;
+            }
+            let Range { start, end } = reference.beyond_end;
+            beyond_end = start.wrapping_add(shift)..end.wrapping_add(shift);
         }
         // `lookup` also looks at the byte after an address.
         let mut wanted: Vec<u64> = wanted
@@ -250,10 +257,16 @@ impl KernelSymbols {
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
-            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the symbol
-            // list is skipped, because the offsets of names are stored in 32 bits.
-            let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
-            has_addresses |= addr != 0;
+            // Only functions count: symbols in the text section, and weak ones. Data matters where the kernel's
+            // initialization code is, because there it lies between functions.
+            let is_function = matches!(kind, b't' | b'T' | b'w' | b'W');
+            if !is_function && !beyond_end.contains(&addr) {
+                continue;
+            }
+            // A name more than 4 GiB into the symbol list is skipped, because the offsets of names are stored in 32
+            // bits.
+            let Ok(name) = u32::try_from(name) else { continue };
+            has_addresses |= is_function && addr != 0;
             // True for the first function, and where the addresses of a module begin anew.
             let is_new_start = previous.is_none_or(|previous| addr < previous.addr);
             if is_new_start || addr > lowest_wanted {
@@ -261,7 +274,7 @@ impl KernelSymbols {
                 let next = wanted.partition_point(|&wanted| wanted < addr);
                 lowest_wanted = wanted.get(next).copied().unwrap_or(u64::MAX);
             }
-            previous = Some(ListedSymbol { addr, name });
+            previous = Some(ListedSymbol { addr, name, is_function });
         }
         symbols.extend(previous);
         if !has_addresses {
@@ -271,9 +284,9 @@ impl KernelSymbols {
             ));
         }
         // The sort is stable, so that of several symbols at the same address the last one in the symbol list is shown,
-        // as in perf.
-        symbols.sort_by_key(|symbol| symbol.addr);
-        Ok(Self { text: Some(text), symbols, shift, is_same_boot })
+        // as in perf. A function wins over data.
+        symbols.sort_by_key(|symbol| (symbol.addr, symbol.is_function));
+        Ok(Self { text: Some(text), symbols, shift, beyond_end, is_same_boot })
     }
 
     /// The bytes of the symbol list that was found; `None` if none was found.
@@ -310,6 +323,12 @@ impl KernelSymbols {
         let offset = addr - symbol.addr;
         // No function is that long: the address is in a gap, for example between two modules.
         if offset >= MAX_FUNCTION_LEN {
+            return None;
+        }
+        // The address is in data between the kernel's code and its initialization code, or after that.
+        let is_in_data =
+            !symbol.is_function || (self.beyond_end.contains(&addr) && symbol.addr < self.beyond_end.start);
+        if is_in_data {
             return None;
         }
         let name = name_at_start(self.text.as_ref()?.get(symbol.name as usize..)?);
@@ -414,6 +433,40 @@ mod tests {
         KernelSymbols::parse(io::Bytes::Owned(list.into()), reference, wanted)
     }
 
+    #[test]
+    fn initialization_code_lies_beyond_the_end_between_data() {
+        let list = "ffffffff81000000 T _text\nffffffff81000100 t last\nffffffff81000200 T _etext\n\
+                    ffffffff81001000 D __start_rodata\nffffffff81002000 D __init_begin\n\
+                    ffffffff81002000 T _sinittext\nffffffff81002100 t start_kernel\nffffffff81002200 d table\n\
+                    ffffffffc0000000 t module_code\t[ext4]\nffffffffc0000010 d module_data\t[ext4]\n";
+        // The recorded boot loaded the kernel 0x1000000 bytes higher.
+        let at = |addr: u64| addr + 0x0100_0000;
+        let reference = KernelReference {
+            symbol: b"_text".into(),
+            addr: Addr(at(0xffff_ffff_8100_0000)),
+            end: Some(Addr(at(0xffff_ffff_8100_0200))),
+            beyond_end: at(0xffff_ffff_8100_0200)..at(0xffff_ffff_8500_0200),
+        };
+        let expected = [
+            (0xffff_ffff_8100_01ff, Some(("last".to_owned(), 0xff))),
+            (0xffff_ffff_8100_0fff, Some(("_etext".to_owned(), 0xdff))),
+            (0xffff_ffff_8100_1000, None),
+            (0xffff_ffff_8100_2004, Some(("_sinittext".to_owned(), 4))),
+            (0xffff_ffff_8100_2110, Some(("start_kernel".to_owned(), 0x10))),
+            (0xffff_ffff_8100_2200, None),
+        ];
+        let wanted: Vec<u64> = expected.iter().map(|(addr, _)| at(*addr)).collect();
+        let symbols = parse(list, Some(&reference), &wanted).unwrap();
+        for (addr, found) in expected {
+            assert_eq!(name(&symbols, at(addr)), found, "{addr:#x}");
+        }
+        // Without `_etext` and without data, the last function doesn't reach beyond the end.
+        let list = "ffffffff81000000 T _text\nffffffff81000100 t last\nffffffff81002100 t start_kernel\n";
+        let symbols = parse(list, Some(&reference), &wanted).unwrap();
+        assert_eq!(name(&symbols, at(0xffff_ffff_8100_0fff)), None);
+        assert_eq!(name(&symbols, at(0xffff_ffff_8100_2110)), Some(("start_kernel".to_owned(), 0x10)));
+    }
+
     fn name(symbols: &KernelSymbols, addr: u64) -> Option<(String, u64)> {
         let found = symbols.lookup(addr)?;
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
@@ -435,7 +488,8 @@ mod tests {
         assert_eq!(name_in(LIST, None, 0xffff_ffff_c000_0010), Some(("ext4_map".into(), 0x10)));
         assert_eq!(name_in(LIST, None, 0xffff_ffff_9000_0000), None);
         assert_eq!(name_in(LIST, None, 5), None);
-        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000), end: None };
+        let reference =
+            KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000), end: None, beyond_end: 0..0 };
         assert_eq!(name_in(LIST, Some(&reference), 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
     }
 
@@ -522,7 +576,7 @@ mod tests {
         let mut dsos = Dsos::default();
         dsos.intern(Dso { path: b"[kernel.kallsyms]_text".into(), build_id, file: None, kind: DsoKind::Kernel });
         let end = len.map(|len| Addr(addr + len));
-        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr), end };
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr), end, beyond_end: 0..0 };
         let options = KernelOptions { os_release: release.map(Into::into), ..KernelOptions::default() };
         let search = SearchOptions { cache: Some(cache), ..SearchOptions::default() };
         let mut warnings = Warnings::new();

@@ -41,6 +41,7 @@
 //! `pipeline::callgrind::names` says why.
 
 use super::address_space::{AddressSpaces, MappedPlace};
+use super::calls::may_jit_code_end_in_call;
 use super::code_map::{CodeId, CodeMap, Hit, HitKind};
 use super::dso::{DsoId, DsoKind};
 use crate::model::lasting::{ALWAYS, Lasting, UNTIMED, intersect, moment};
@@ -96,26 +97,49 @@ impl Symbolizer<'_> {
     /// Finds what was at the address of a frame, and how long that answer holds. Without a time, finds what was last at
     /// the address; the answer then holds for [`UNTIMED`] only, the time under which callers store such answers.
     ///
-    /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
-    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before
-    /// a return address is in such a header, the return address itself is looked up. So is the first byte of a mapping
-    /// if nothing is mapped before it: the process had no call instruction there.
+    /// A return address is looked up one byte before, in the call. But if certainly no call ends there, the address
+    /// itself is looked up: what is in the chain isn't a return address. This examines JIT code, and memory in which no
+    /// code is known; for code in files, see [`Resolver::find_uncalled`](super::resolver::Resolver::find_uncalled).
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
         // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
-        let is_after_header =
-            found.answer.code.is_some_and(|hit| self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue"));
+        if lookup == raw {
+            return found;
+        }
         let is_after_nothing = matches!(found.answer.location(), Location::Nothing(_));
-        let may_follow_call = !is_after_header && !is_after_nothing;
-        if lookup == raw || may_follow_call {
+        let may_follow_call = match found.answer.code {
+            Some(hit) => self.may_call_end_at(&hit),
+            None => !is_after_nothing && !self.is_in_anonymous_memory(&found.answer),
+        };
+        if may_follow_call {
             return found;
         }
         let exact = self.locate_address(pid, raw, time, mode);
-        // If nothing is mapped at the return address itself either, the answer for the byte before it stays.
-        let is_unmapped = is_after_nothing && exact.answer.mapping.is_none();
-        let answer = if is_unmapped { found.answer } else { exact.answer };
+        let starts_code = exact.answer.code.is_some_and(|hit| hit.offset == 0);
+        let is_mapped_here = is_after_nothing && exact.answer.mapping.is_some();
+        // Where no code is known before the address, there may still be some, with a call at its end. So the address
+        // itself counts only if code starts there, or if it is the first byte of a mapping with nothing before it: the
+        // process had no call instruction there.
+        let is_certain = found.answer.code.is_some() || starts_code || is_mapped_here;
+        let answer = if is_certain { exact.answer } else { found.answer };
         Lasting { answer, holds: intersect(found.holds, exact.holds) }
+    }
+
+    /// False if certainly no call instruction ends with this byte of JIT code, which is the one before a supposed return
+    /// address. Only the last byte is examined: after all others, the same code goes on.
+    ///
+    /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
+    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
+    fn may_call_end_at(&self, hit: &Hit) -> bool {
+        if self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue") {
+            return false;
+        }
+        let code = self.codes.code(hit.code);
+        match (code.bytes, self.codes.machine) {
+            (Some(bytes), Some(machine)) if hit.offset + 1 == code.size => may_jit_code_end_in_call(machine, bytes),
+            _ => true,
+        }
     }
 
     /// Like [`Self::locate`], but finds what is at exactly this address, even if it is a return address.

@@ -233,8 +233,13 @@ impl Named {
         let known = frames.map(move |frame| FrameView {
             name: frame.name.map(|name| texts.text(name)),
             // `frame.offset` is that of the byte that was looked up. For a return address that is the byte before it,
-            // except in `entered`, where the return address itself was looked up.
-            offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
+            // except in `entered`, and at the start of a kernel function: no call instruction is a single byte, so
+            // `KernelSymbols::lookup` has then found the function at the return address itself.
+            offset: match frame.offset {
+                Some(0) if kind == FrameKind::Kernel => 0,
+                Some(offset) if !is_entered => offset + back,
+                other => other.unwrap_or(0),
+            },
             kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
             file: frame.file.map(|file| texts.text(file)),
             line: frame.line,

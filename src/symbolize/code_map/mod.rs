@@ -87,6 +87,8 @@ pub struct CodeMap<'data> {
     ancestry: Ancestry,
     /// How many untimed entries overwrote earlier ones; see [`Self::overlaps()`].
     overlaps: u64,
+    /// The machine (`e_machine` of ELF) that runs the code; `None` if unknown.
+    pub machine: Option<u16>,
 }
 
 impl Layer {
@@ -136,7 +138,7 @@ impl<'data> CodeMap<'data> {
         // Where untimed entries overlap, the later one wins, so entries that only fill gaps are moved to the front. The
         // sort is stable: all other entries stay in the order of their sources.
         untimed.sort_by_key(|change| !change.fills_in);
-        let mut map = Self::default();
+        let mut map = Self { machine: processes.machine, ..Self::default() };
         for (pid, program) in programs::find_programs(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
         }
@@ -346,7 +348,8 @@ impl<'data> CodeMap<'data> {
             codes.push(&convert(CodeId(id as u32)));
         }
         let (segments, layers) = (self.segments.clone(), self.layers.clone());
-        CodeMap { codes, segments, layers, ancestry: self.ancestry.clone(), overlaps: self.overlaps }
+        let Self { ancestry, overlaps, machine, .. } = self;
+        CodeMap { codes, segments, layers, ancestry: ancestry.clone(), overlaps: *overlaps, machine: *machine }
     }
 
     /// True if there is no code.

@@ -173,6 +173,53 @@ fn the_first_byte_of_a_mapping_is_no_return_address() {
 }
 
 #[test]
+fn the_first_byte_of_code_is_a_return_address_only_after_a_call() {
+    const X86_64: u16 = 62;
+    // `ret`, a call of `rax`, and a direct call, each at the end of its code; then code without bytes, and a gap.
+    let with_bytes =
+        |name, addr, bytes: &'static [u8]| Code { bytes: Some(bytes), ..code(name, addr, bytes.len() as u64) };
+    let loads = [
+        load(1, Some(10), with_bytes("returns", 0x100, b"\x90\x90\x90\xc3")),
+        load(1, Some(10), with_bytes("calls", 0x104, b"\x90\x90\xff\xd0")),
+        load(1, Some(10), with_bytes("calls directly", 0x108, b"\x90\xe8\x01\x02\x03\x70")),
+        load(1, Some(10), code("named only", 0x10e, 0x10)),
+        load(1, Some(10), code("follows", 0x11e, 0x10)),
+        load(1, Some(10), code("after a gap", 0x140, 0x10)),
+    ];
+    let mut processes = Processes { machine: Some(X86_64), ..Processes::default() };
+    processes.by_pid.insert(Pid(1), Process { mappings: vec![mapping(1, 0, 0x1000, "//anon")], ..Process::default() });
+    let spaces = AddressSpaces::new(&processes);
+    let expected = [
+        (0x104, Some("calls")),
+        (0x103, Some("returns")),
+        (0x108, Some("calls")),
+        (0x10e, Some("calls directly")),
+        (0x11e, Some("named only")),
+        (0x12e, Some("follows")),
+        (0x130, None),
+        (0x140, Some("after a gap")),
+        (0x141, Some("after a gap")),
+        (0x150, Some("after a gap")),
+    ];
+    let map = build(list(&loads), &processes);
+    for spaces in [&spaces, &AddressSpaces::default()] {
+        let symbolizer = Symbolizer { spaces, codes: &map };
+        for (addr, name) in expected {
+            let frame = FrameAddr::Return(Addr(addr));
+            let located = symbolizer.locate(Pid(1), frame, Some(Nanos(20)), CpuMode::User).answer;
+            let found = located.code.map(|hit| str::from_utf8(map.code(hit.code).name).unwrap());
+            assert_eq!(found, name, "{addr:#x}");
+            assert_eq!(located.addr == Addr(addr), [0x104, 0x140].contains(&addr), "{addr:#x}");
+        }
+    }
+    // Calls of an unknown machine aren't decoded, so the byte before counts.
+    let map = build(list(&loads), &Processes { machine: None, ..processes });
+    let symbolizer = Symbolizer { spaces: &spaces, codes: &map };
+    let located = symbolizer.locate(Pid(1), FrameAddr::Return(Addr(0x104)), Some(Nanos(20)), CpuMode::User).answer;
+    assert_eq!(map.code(located.code.unwrap().code).name, b"returns");
+}
+
+#[test]
 fn files_and_execs_end_code_but_anonymous_memory_does_not() {
     let mut processes = Processes::default();
     let process = Process {

@@ -93,7 +93,8 @@ pub(super) fn kallsyms(bytes: &[u8]) {
     // The kernel of nobody: the list of the one that runs here is not looked at.
     let build_id = BuildId::new(&[0xee; 20]);
     dsos.intern(Dso { path: b"[kernel.kallsyms]_text".to_vec(), build_id, file: None, kind: DsoKind::Kernel });
-    let reference = KernelReference { symbol: b"_text".to_vec(), addr: Addr(0xffff_ffff_8100_0000), end: None };
+    let reference =
+        KernelReference { symbol: b"_text".to_vec(), addr: Addr(0xffff_ffff_8100_0000), end: None, beyond_end: 0..0 };
     let options = KernelOptions { kallsyms: Some(list), ..KernelOptions::default() };
     let edges = [0, 1, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0010, 0xffff_ffff_c000_0000, u64::MAX];
     let found =
