@@ -36,7 +36,8 @@ pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
     Ok(TimeRanges(ranges))
 }
 
-const EXPECTED: &str = "expected A,B in seconds or A%-B%; for several ranges, A-B,C-D in seconds or A%-B%,C%-D%";
+const EXPECTED: &str =
+    "expected A,B in seconds or A%-B%; for several ranges, 'A,B C,D' or A-B,C-D in seconds, or A%-B%,C%-D%";
 
 fn is_backwards(range: &TimeRange) -> bool {
     match (range.from, range.to) {

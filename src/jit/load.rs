@@ -18,6 +18,7 @@ use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::runtimes::script_name::ScriptName;
+use crate::symbolize::calls::find_call_test;
 use crate::symbolize::code_map::{CodeList, CodeMap, ListedCode};
 
 /// Everything that the sources provide.
@@ -81,7 +82,7 @@ impl Found {
         }
         let machine = machines.iter().copied().flatten().next();
         let mut map = CodeMap::build(lists, processes, pool);
-        map.machine = map.machine.or(machine);
+        map.may_end_in_call = processes.machine.or(machine).and_then(find_call_test);
         // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(

@@ -63,12 +63,17 @@ impl<'a> CallFinder<'a> {
     }
 }
 
-/// True if a call instruction of this machine (`e_machine` of ELF) may end where this JIT code ends, so that the address
-/// after it may be a return address. Also true if calls on the machine aren't decoded.
-pub fn may_jit_code_end_in_call(machine: u16, code: &[u8]) -> bool {
-    let machine = [true, false].iter().find_map(|&is_64| Machine::from_elf(machine, is_64));
+/// A function that tells whether a call instruction may end where JIT code ends, for code of this machine (`e_machine` of
+/// ELF). `None` if calls on the machine aren't decoded.
+pub fn find_call_test(machine: u16) -> Option<fn(&[u8]) -> bool> {
     // JIT code calls code anywhere in memory.
-    machine.is_none_or(|machine| may_end_in_call(machine, code, |_| true))
+    Some(match [true, false].iter().find_map(|&is_64| Machine::from_elf(machine, is_64))? {
+        Machine::X86_64 | Machine::I386 => |code| ends_in_x86_call(code, |_| true),
+        Machine::Aarch64 => |code| may_end_in_call(Machine::Aarch64, code, |_| true),
+        Machine::Arm => ends_in_arm_call,
+        Machine::Riscv64 => ends_in_riscv64_call,
+        Machine::S390x => ends_in_s390x_call,
+    })
 }
 
 /// True if a call instruction may end where this code ends, so that the address after it may be a return address. Code

@@ -41,7 +41,6 @@
 //! `pipeline::callgrind::names` says why.
 
 use super::address_space::{AddressSpaces, MappedPlace};
-use super::calls::may_jit_code_end_in_call;
 use super::code_map::{CodeId, CodeMap, Hit, HitKind};
 use super::dso::{DsoId, DsoKind};
 use crate::model::lasting::{ALWAYS, Lasting, UNTIMED, intersect, moment};
@@ -116,12 +115,14 @@ impl Symbolizer<'_> {
             return found;
         }
         let exact = self.locate_address(pid, raw, time, mode);
-        let starts_code = exact.answer.code.is_some_and(|hit| hit.offset == 0);
-        let is_mapped_here = is_after_nothing && exact.answer.mapping.is_some();
-        // Where no code is known before the address, there may still be some, with a call at its end. So the address
-        // itself counts only if code starts there, or if it is the first byte of a mapping with nothing before it: the
-        // process had no call instruction there.
-        let is_certain = found.answer.code.is_some() || starts_code || is_mapped_here;
+        let is_certain = match found.answer.code {
+            Some(_) => true,
+            // The first byte of a mapping: the process had no call instruction before it.
+            None if is_after_nothing => exact.answer.mapping.is_some(),
+            // Memory before known code may have unknown code with a call at its end. As in files, that is less likely
+            // than code which nobody called.
+            None => exact.answer.code.is_some_and(|hit| hit.offset == 0),
+        };
         let answer = if is_certain { exact.answer } else { found.answer };
         Lasting { answer, holds: intersect(found.holds, exact.holds) }
     }
@@ -136,8 +137,8 @@ impl Symbolizer<'_> {
             return false;
         }
         let code = self.codes.code(hit.code);
-        match (code.bytes, self.codes.machine) {
-            (Some(bytes), Some(machine)) if hit.offset + 1 == code.size => may_jit_code_end_in_call(machine, bytes),
+        match (code.bytes, self.codes.may_end_in_call) {
+            (Some(bytes), Some(may_end_in_call)) if hit.offset + 1 == code.size => may_end_in_call(bytes),
             _ => true,
         }
     }

@@ -87,8 +87,9 @@ pub struct CodeMap<'data> {
     ancestry: Ancestry,
     /// How many untimed entries overwrote earlier ones; see [`Self::overlaps()`].
     overlaps: u64,
-    /// The machine (`e_machine` of ELF) that runs the code; `None` if unknown.
-    pub machine: Option<u16>,
+    /// Tells whether a call instruction may end where machine code ends. `None` if calls on the machine that runs the
+    /// code aren't decoded; see [`find_call_test`](super::calls::find_call_test).
+    pub may_end_in_call: Option<fn(&[u8]) -> bool>,
 }
 
 impl Layer {
@@ -138,7 +139,7 @@ impl<'data> CodeMap<'data> {
         // Where untimed entries overlap, the later one wins, so entries that only fill gaps are moved to the front. The
         // sort is stable: all other entries stay in the order of their sources.
         untimed.sort_by_key(|change| !change.fills_in);
-        let mut map = Self { machine: processes.machine, ..Self::default() };
+        let mut map = Self::default();
         for (pid, program) in programs::find_programs(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
         }
@@ -348,8 +349,9 @@ impl<'data> CodeMap<'data> {
             codes.push(&convert(CodeId(id as u32)));
         }
         let (segments, layers) = (self.segments.clone(), self.layers.clone());
-        let Self { ancestry, overlaps, machine, .. } = self;
-        CodeMap { codes, segments, layers, ancestry: ancestry.clone(), overlaps: *overlaps, machine: *machine }
+        let Self { ancestry, overlaps, may_end_in_call, .. } = self;
+        let ancestry = ancestry.clone();
+        CodeMap { codes, segments, layers, ancestry, overlaps: *overlaps, may_end_in_call: *may_end_in_call }
     }
 
     /// True if there is no code.

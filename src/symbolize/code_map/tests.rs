@@ -6,6 +6,7 @@ use crate::model::code::{Lines, OriginId};
 use crate::model::lasting::UNTIMED;
 use crate::model::process::{CpuMode, Mapping, Process};
 use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::calls::find_call_test;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::test_effort::step;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -186,7 +187,7 @@ fn the_first_byte_of_code_is_a_return_address_only_after_a_call() {
         load(1, Some(10), code("follows", 0x11e, 0x10)),
         load(1, Some(10), code("after a gap", 0x140, 0x10)),
     ];
-    let mut processes = Processes { machine: Some(X86_64), ..Processes::default() };
+    let mut processes = Processes::default();
     processes.by_pid.insert(Pid(1), Process { mappings: vec![mapping(1, 0, 0x1000, "//anon")], ..Process::default() });
     let spaces = AddressSpaces::new(&processes);
     let expected = [
@@ -201,19 +202,22 @@ fn the_first_byte_of_code_is_a_return_address_only_after_a_call() {
         (0x141, Some("after a gap")),
         (0x150, Some("after a gap")),
     ];
-    let map = build(list(&loads), &processes);
-    for spaces in [&spaces, &AddressSpaces::default()] {
-        let symbolizer = Symbolizer { spaces, codes: &map };
-        for (addr, name) in expected {
-            let frame = FrameAddr::Return(Addr(addr));
-            let located = symbolizer.locate(Pid(1), frame, Some(Nanos(20)), CpuMode::User).answer;
-            let found = located.code.map(|hit| str::from_utf8(map.code(hit.code).name).unwrap());
-            assert_eq!(found, name, "{addr:#x}");
-            assert_eq!(located.addr == Addr(addr), [0x104, 0x140].contains(&addr), "{addr:#x}");
-        }
+    let mut map = build(list(&loads), &processes);
+    map.may_end_in_call = find_call_test(X86_64);
+    let locate = |spaces, addr| {
+        let frame = FrameAddr::Return(Addr(addr));
+        let located = Symbolizer { spaces, codes: &map }.locate(Pid(1), frame, Some(Nanos(20)), CpuMode::User).answer;
+        let name = located.code.map(|hit| str::from_utf8(map.code(hit.code).name).unwrap());
+        (name, located.addr == Addr(addr))
+    };
+    for (addr, name) in expected {
+        assert_eq!(locate(&spaces, addr), (name, [0x104, 0x140].contains(&addr)), "{addr:#x}");
     }
+    // If the input states no mappings, nothing is known about the memory before code.
+    assert_eq!(locate(&AddressSpaces::default(), 0x104), (Some("calls"), true));
+    assert_eq!(locate(&AddressSpaces::default(), 0x140), (None, false));
     // Calls of an unknown machine aren't decoded, so the byte before counts.
-    let map = build(list(&loads), &Processes { machine: None, ..processes });
+    let map = build(list(&loads), &processes);
     let symbolizer = Symbolizer { spaces: &spaces, codes: &map };
     let located = symbolizer.locate(Pid(1), FrameAddr::Return(Addr(0x104)), Some(Nanos(20)), CpuMode::User).answer;
     assert_eq!(map.code(located.code.unwrap().code).name, b"returns");
