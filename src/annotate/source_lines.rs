@@ -183,9 +183,9 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the range
-    // must come before the addresses: when the range ends, `zip` then stops without taking another address, which would
-    // belong to the next part.
+    // `parts` are consecutive pieces of one list, which has the frames of each requested address. `zip` must be called
+    // on the range of a part's indices (`0..part.len()`), not on the addresses: when the range ends, `zip` then stops
+    // without taking another address, which would belong to the next part.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {

@@ -65,8 +65,8 @@ pub(super) struct AnnotateArgs {
     by_line: bool,
     /// Trust the source paths in the recording
     ///
-    /// A recording may name any file as a source. By default, jitgraft shows root only files that everybody can read,
-    /// and takes the sources of a packed recording only from its archive.
+    /// A recording may name any file as a source. By default, jitgraft takes the sources of a packed
+    /// recording only from its archive and, when root runs it, shows only files that everybody can read.
     #[arg(long, hide_short_help = true)]
     trust_sources: bool,
     /// Assembly syntax for x86

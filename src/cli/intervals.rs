@@ -34,9 +34,9 @@ pub(super) struct IntervalArgs {
     name: Vec<String>,
     /// Show spans called NAME under the value of one of their arguments
     ///
-    /// This is the argument that has the same name as the span. Miri's `frame` spans have `message` instead, and
-    /// clang's traces have `detail`. In measureme profiles, the first argument is used. In exported trace events,
-    /// asynchronous spans with such an argument become calls on a thread of their own. Repeatable.
+    /// The argument with the same name as the span is used, with three exceptions: `message` for Miri's spans called
+    /// `frame`, `detail` in clang's traces, and the first argument in measureme profiles. If trace events are
+    /// exported, asynchronous spans with this argument become calls on a separate thread. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     sub_names: Vec<String>,
     /// Add calls shorter than this (such as 2us) to their caller

@@ -54,7 +54,7 @@ pub(super) struct ReportArgs {
     /// Only code of these files, by name or path
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
-    /// Only code of this kind (a value of the column kind), such as JIT
+    /// Only code of this kind, such as JIT (see the column called kind)
     ///
     /// A runtime or language stands for its kind of code: js for JIT, rust for native. Repeatable.
     #[arg(long, value_name = "KIND", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
@@ -95,7 +95,7 @@ pub(super) struct ReportArgs {
 struct RowArgs {
     /// Sort by self, total, samples or name
     ///
-    /// Keys of perf report, such as comm or dso, group samples like --by.
+    /// Other sort keys of perf report, such as comm or dso, are accepted, too: they group samples, as --by does.
     #[arg(short, long, value_parser = one_of(sort_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(help_heading = "Rows")]
     sort: Vec<SortKey>,

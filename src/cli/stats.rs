@@ -51,8 +51,8 @@ pub(super) struct StatsArgs {
     all: bool,
     /// Time of spans called NAME, by the value of one of their arguments
     ///
-    /// This is the argument that has the same name as the span. Miri's `frame` spans have `message` instead, and
-    /// clang's traces have `detail`. In measureme profiles, the first argument is used. Repeatable.
+    /// The argument with the same name as the span is used, with three exceptions: `message` for Miri's spans called
+    /// `frame`, `detail` in clang's traces, and the first argument in measureme profiles. Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Tables")]
     sub: Vec<String>,
     /// Total and self time of spans, by an argument such as `detail`

@@ -114,9 +114,9 @@ formats` lists them). A log next to a dump adds inlined calls and missing code. 
   5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; for core dumps also /var/lib/systemd/coredump
   6. the memory of the recorded process, if it still runs (code registered with GDB's JIT interface)
 
-If the PID in a file's name is not in the recording (such as perf-1.map from a container), the file is used only if \
-its code is where a process was sampled and something else, such as its time, also shows that it is from this run. \
-Otherwise jitgraft prints the option to use it anyway.
+If no recorded process has the PID in a file's name (such as perf-1.map from a container), two things must show that \
+the file is from this run: samples at the addresses of its code, and one more fact, such as its time. Otherwise the \
+file is not used, and jitgraft prints the option to use it anyway.
 
 Files that belong to other users are used only with --force. Dumps contain times, which tell apart functions that had \
 the same address one after the other; this needs perf record -k mono. --map-pid INNER=OUTER states the PID that a \

@@ -132,7 +132,7 @@ pub enum ClockUse {
     Same,
     /// The CPU's time-stamp counter was converted as the recording says.
     Tsc,
-    /// An estimated offset was added.
+    /// The difference between the two clocks was estimated, and added to the source's times.
     Estimated {
         /// The maximum error in nanoseconds; `None` if unknown.
         error: Option<u64>,

@@ -218,10 +218,10 @@ impl ShallowDwarf {
         }
     }
 
-    /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations. They describe the
-    /// entries that replace calls: blocks of bytes, which readers skip, with a short or a long length field. `None` if
-    /// the table is damaged, or if the copies together have become longer than `.debug_info`, which is possible if
-    /// tables overlap.
+    /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations. Entries of calls will
+    /// be overwritten by blocks of bytes, which readers skip. One new abbreviation is for blocks with a short length
+    /// field, the other for blocks with a long one. `None` if the table is damaged, or if all tables copied before are
+    /// longer together than `.debug_info`, which is possible if tables overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, free_code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let offset = self.abbreviations.len();
@@ -240,9 +240,9 @@ impl ShallowDwarf {
 
 /// The abbreviation codes of entries that consist of a block of bytes.
 struct Blocks {
-    /// The code for blocks whose length field has one byte, encoded as ULEB128.
+    /// The abbreviation code, as a ULEB128 number, for blocks whose length field has one byte.
     short: Vec<u8>,
-    /// The code for blocks whose length field has four bytes, encoded as ULEB128.
+    /// The abbreviation code, as a ULEB128 number, for blocks whose length field has four bytes.
     long: Vec<u8>,
     endian: RunTimeEndian,
 }

@@ -113,7 +113,8 @@ struct MergedSum {
 }
 
 impl MergedSum {
-    /// Starts with an empty sum. Rows are kept apart by the property of threads that `by` names.
+    /// Starts with an empty sum of samples. Samples of threads that differ in the property `by`, such as the process
+    /// ID, will be kept in separate rows.
     fn new(by: RootFrame) -> Self {
         Self {
             by,

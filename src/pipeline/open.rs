@@ -769,7 +769,7 @@ fn check_one(path: &Path) -> Result<()> {
     let is_output =
         path.extension().is_some_and(|extension| mistaken::OUTPUT_EXTENSIONS.iter().any(|known| extension == *known));
     if is_output {
-        let remedy = format!("to write it, use -o {}", path.display());
+        let remedy = format!("to write the output to this file, use -o {}", path.display());
         return Err(Error::new("no such file").with_remedy(Some(remedy)));
     }
     // Opening the missing file fails with an error that has hints about its name.

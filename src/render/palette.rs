@@ -227,11 +227,12 @@ pub(super) fn patterns(swatches: &[Swatch]) -> String {
     patterns
 }
 
-/// CSS variables for light and dark pages. `--code-x` is the color of the swatch with the letter `x`, and `--text-x`
-/// the color of text on it: letters stand for kinds of code, digits from 0 to 8 for changes, and capital letters for
-/// names if no kinds are known. A hatched swatch also has the color of its lines (`--line-x`) and a background for
-/// elements with both colors (`--fill-x`). The reader's system decides between light and dark, unless the root element
-/// has an attribute `data-theme`.
+/// CSS variables for the colors of all swatches on light and dark pages. Each swatch has a character, here `x`: a small
+/// letter for a kind of code, for owners of stacks or for idle time, a digit from 0 to 8 for a change, and a capital
+/// letter for names if no kinds are known. `--code-x` is the swatch's color, and `--text-x` the color of text on it. A
+/// hatched swatch also has the color of its lines (`--line-x`) and a background for elements with both colors
+/// (`--fill-x`). The reader's system decides between light and dark, unless the root element has an attribute
+/// `data-theme`.
 pub(super) fn variables() -> String {
     let mut swatches: Vec<Swatch> = Category::ALL.into_iter().map(Swatch::Code).collect();
     swatches.extend((-STEPS..=STEPS).map(Swatch::Change));

@@ -25,7 +25,8 @@ use std::time::SystemTime;
 /// Records a program or a running process. `say` prints text before the program starts.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
     let machine = Machine::examine(options)?;
-    let Plan { command, notes, leaves } = Plan::new(options, &machine)?;
+    // `left_names` are the names of files that the recorded program will leave in the current directory.
+    let Plan { command, notes, leaves: left_names } = Plan::new(options, &machine)?;
     let mut outcome = Outcome::default();
     if !job.quiet {
         for note in notes.iter().chain(&machine.notes) {
@@ -39,7 +40,7 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
     if !job.quiet {
         say(&command.to_string());
     }
-    let left = LeftFiles { names: leaves, since: SystemTime::now() };
+    let left_files = LeftFiles { names: left_names, since: SystemTime::now() };
     // The environment variables to set for the program. If one has a value already, its new value is appended.
     let mut variables = Vec::new();
     for set in &command.variables {
@@ -47,6 +48,6 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
         variables.push((set.name, set.append_to(before.as_deref())));
     }
     outcome.ended = Some(started::run(&command.words(), &variables)?);
-    keep::copy_sources(options, &left, job, &mut outcome);
+    keep::copy_sources(options, &left_files, job, &mut outcome);
     Ok(outcome)
 }

@@ -141,7 +141,8 @@ impl Plan {
             if runtime_stacks == Stacks::Copies {
                 stacks = runtime_stacks;
             }
-            // No note if the process has mapped a jitdump: it then writes names, however it was told to.
+            // The note says that the process writes no names. A process that has mapped a jitdump (`markers`) does
+            // write them, by whatever means this was turned on.
             if active.is_none() && running.markers().is_empty() {
                 self.note(not_switched_on(number, runtime, facts));
             }
@@ -272,7 +273,8 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
     let registers_for_debuggers = |switch: &Switch| switch.leaves == ["./core.PID"];
     let by_hand = runtime.switches.iter().find(is_by_hand);
     let name = runtime.name;
-    let start = format!("process {pid} ({name}) was started without the switch that makes it write names");
+    let started_without_switch =
+        format!("process {pid} ({name}) was started without the switch that makes it write names");
     match (by_hand, runtime.best_switch(facts)) {
         // The user need not do anything: jitgraft copies the process's memory, which contains the names.
         (Some(switch), _) if registers_for_debuggers(switch) => {
@@ -283,10 +285,13 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
         }
         // `by_hand` continues a sentence here, such as `with jcmd PID …`. In the next arm, it is an imperative.
         (Some(switch), _) if switch.by_hand.starts_with("with ") => {
-            format!("{start}; you can still get names {}", switch.by_hand.replace("PID", pid))
+            let with_tool = switch.by_hand.replace("PID", pid);
+            format!("{started_without_switch}; you can still get names {with_tool}")
         }
-        (Some(switch), _) => format!("{start}; to get names, {}", switch.by_hand.replace("PID", pid)),
-        (None, Some(switch)) => format!("{start}; to get names, {}", switch.instructions(runtime.called)),
-        (None, None) => format!("{start}: {}", nothing_to_set(runtime, facts.version)),
+        (Some(switch), _) => format!("{started_without_switch}; to get names, {}", switch.by_hand.replace("PID", pid)),
+        (None, Some(switch)) => {
+            format!("{started_without_switch}; to get names, {}", switch.instructions(runtime.called))
+        }
+        (None, None) => format!("{started_without_switch}: {}", nothing_to_set(runtime, facts.version)),
     }
 }

@@ -39,8 +39,9 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 /// * `kernel`: frames of the kernel without a name.
 /// * `images`: frames without a name in images of JIT code (`jitted-…`).
 /// * `jit`: frames in JIT code.
-/// * `outermost`: frames at which stacks end although no thread starts there, in the `files`, in JIT code (`jit`), or
-///   anywhere (`any`). `beginnings` lists the functions where threads do start.
+/// * `outermost`: the outermost frames of incomplete stacks: frames that have no caller although no thread starts in
+///   them. With `any`, all such frames are meant, otherwise those in one of the `files` and, if `jit` is true, those in
+///   JIT code. `beginnings` lists the functions at which complete stacks end.
 /// * `interpreters`: frames of the interpreter functions in `names`.
 fn frames(finding: &Finding) -> Value {
     let pid = finding.process.as_ref().map(|process| process.pid.0);

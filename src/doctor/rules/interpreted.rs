@@ -44,10 +44,10 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
     let why = match (attempt.lost_switch, attempt.ignored) {
         (Some(switch), _) => not_reached(switch),
         (None, Some(switch)) => {
-            let leaves = switch.leaves.join(", ");
+            let files = switch.leaves.join(", ");
             match switch.variables.first() {
-                Some((name, value)) => format!("{name}={value} was set, but the process wrote no {leaves}"),
-                None => format!("{} was set, but the process wrote no {leaves}", switch.name()),
+                Some((name, value)) => format!("{name}={value} was set, but the process wrote no {files}"),
+                None => format!("{} was set, but the process wrote no {files}", switch.name()),
             }
         }
         (None, None) => {

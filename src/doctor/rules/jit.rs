@@ -282,7 +282,9 @@ impl<'a> UnnamedCode<'a> {
             account.kind.name(),
             printable(why)
         );
-        // As long as the process can't map its jitdump, a new recording would have the same problem.
+        // `Change::Program` proposes a new recording in which the program has the right options for names, and so
+        // writes a new file. As long as the process can't map its jitdump, a new recording would have the same problem,
+        // so none is proposed.
         let change = if is_unmapped { None } else { Some(Change::Program) };
         self.finding(FindingKind::SourceRefused, cause, remedy).with_change(change)
     }

@@ -69,8 +69,10 @@ pub(super) fn build<'a, 'data>(
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
     let is_free = |range: &Range<u64>| !foreign.overlap(range) && !code.overlap(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
-    // The address range and the base of the previous image. Images of the same range must have the same base. It is
-    // enough to look at the previous one, since the groups of a range follow each other.
+    // The address range of the previous image's code, and the image's base: the address that its first byte would have
+    // in the process. If addresses were reused, each use is a group, and these groups have the same range. Their images
+    // must have the same base. It is enough to look at the previous image, since the groups of a range follow each
+    // other.
     let mut previous: Option<(Range<u64>, u64)> = None;
     for (image_index, group) in groups.iter().enumerate() {
         let mut image_slots = Vec::with_capacity(group.slots.len());

@@ -60,7 +60,7 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     if overlaps > 0 {
         let what = match options.calls.clock {
             Clock::Wall => "time in which calls overlap counts for each of them",
-            Clock::Active(_) => "active times are estimates",
+            Clock::Active(_) => "the times during which threads were active are estimates",
         };
         warnings.push(Warning::new(format!(
             "calls that partly overlap another call with the same thread ID: {overlaps} (perhaps several threads were \

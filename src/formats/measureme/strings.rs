@@ -266,20 +266,22 @@ impl<'s, 'data> Labels<'s, 'data> {
         label
     }
 
-    /// Like [`Self::number`], but without the cache. Adds the label if it is new.
+    /// Like [`Self::number`], but looks in the map of all labels (`by_id`), not in the cache of recent ones. Adds the
+    /// label to the map if it is new.
     fn look_up(&mut self, id: u64) -> u32 {
-        // The ID of the label itself, which many events share, if it is stored separately from the arguments.
-        let id = self.strings.label_id(id);
-        if let Some(&label) = self.by_id.get(&id) {
+        // If the event's label is a reference to a string, which many events share, this is the ID of that string.
+        // Otherwise it is `id` itself.
+        let label_id = self.strings.label_id(id);
+        if let Some(&label) = self.by_id.get(&label_id) {
             return label;
         }
-        let text = match self.strings.event(id) {
+        let text = match self.strings.event(label_id) {
             Some((label, _)) if label.is_empty() => b"<unnamed>".to_vec(),
             Some((label, _)) => label,
-            None => self.strings.unknown(id),
+            None => self.strings.unknown(label_id),
         };
         let label = self.texts.intern(&text);
-        self.by_id.insert(id, label);
+        self.by_id.insert(label_id, label);
         label
     }
 

@@ -442,7 +442,8 @@ impl<R: Read> EventReader<R> {
             is_after_comma = ends_with_comma(&self.unread()[..distance], is_after_comma);
             self.position += distance;
             if self.unread()[0] == b'\n' {
-                // An object, the end of the list, or the end of the file must follow the line feed.
+                // An object, the end of the list, or the end of the file must follow the line feed. `next_byte` moves
+                // past white space, so past the line feed, and returns the byte after it without consuming that byte.
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }

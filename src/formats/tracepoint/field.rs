@@ -56,10 +56,11 @@ impl Field {
         let element_size = match length {
             // Not an array: the field is its own only element.
             None => size,
-            // If the length is missing, or is a constant of the kernel's source, the size of an element follows from
-            // the type.
             Some(length) => match length.parse::<usize>() {
                 Ok(count) if count > 0 => size / count,
+                // From here on, the brackets have no usable number: they are empty, for example, or have a constant of
+                // the kernel's source. Characters in the field itself have one byte each, even if `type_size` doesn't
+                // know the exact type. Otherwise, the size of an element follows from the type.
                 _ if is_text && place == Place::Inline => 1,
                 _ => type_size(kind, long_size),
             },

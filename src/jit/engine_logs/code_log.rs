@@ -189,8 +189,9 @@ fn to_range((start, end): (u64, u64)) -> Range<usize> {
 
 /// Decodes source lines and inlined calls when they are needed: only code that was sampled needs them.
 pub trait LogPositions: Debug + Send + Sync {
-    /// Decodes the source map of a code range. `entry` is the range [`LogCode::line_range`] of the log `file`, or the
-    /// bytes of [`LogCode::position_key`]. Damaged input yields fewer lines, but never wrong ones.
+    /// Decodes the source map of a code range. If the code has a [`LogCode::position_key`], `entry` has the bytes of
+    /// this key; otherwise, it is the range [`LogCode::line_range`] of the log `file`. Damaged input yields
+    /// fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
     /// The inlined calls of a code range, for logs that list them without addresses. `entry` is as in `source_map`.

@@ -437,9 +437,9 @@ impl<'a> Finder<'a> {
         unused
     }
 
-    /// Finds the source map for a script in a directory from the user. This is the map named after the script or, if
-    /// the script states a `debugId`, the first map with this ID or with the script's name in it. `mention` is what
-    /// comments in the script say about its map.
+    /// Finds the source map for a script in a directory from the user. This is the map named after the script. If there
+    /// is none, and the script states a `debugId`, the first map that states this ID is taken, or that states the
+    /// script's name and no ID. `mention` is what comments in the script say about its map. `None` if no map is found.
     fn find_in_directory(
         &self,
         directory: &Path,

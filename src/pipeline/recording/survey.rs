@@ -189,9 +189,9 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     Some(RecordedTime { began, ended })
 }
 
-/// For each file that processes mapped during the recording, a wall-clock time before which none of them had mapped it.
-/// Leaves out files that were already mapped when the recording began. Empty if it is unknown at which wall-clock time
-/// that was.
+/// For each file that was first mapped during the recording, the wall-clock time of its first mapping, which may be
+/// somewhat too early. Leaves out files that were already mapped when the recording began. Empty if the recording's
+/// times can't be converted to wall-clock times.
 pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime> {
     let mut first: FxHashMap<FileId, Nanos> = FxHashMap::default();
     for mapping in survey.processes.by_pid.values().flat_map(|process| &process.mappings) {

@@ -15,8 +15,8 @@ const MAX_CHECKED: usize = 1 << 11;
 /// The number of neighboring segments in a block. Blocks are checked to judge a source map around a position.
 const BLOCK_LEN: usize = 16;
 
-/// The results of checking a source map's segments against a script: a sample spread over the whole map, and single
-/// blocks.
+/// The results of checking a source map's segments against a script. A sample of segments from the whole map is
+/// checked, and so are all segments of the blocks (runs of neighboring segments) around single positions.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     /// The counts of the segments that were checked to judge the source map as a whole.

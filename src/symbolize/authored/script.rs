@@ -324,10 +324,11 @@ impl AuthoredScript {
     }
 
     /// The name that the author gave to a function. `segment` leads to the function in the authored file. The
-    /// function's name in the script consists of words (`a.b` of two), and each is replaced by the word that the author
-    /// wrote there. `None` if one of the authored words isn't proven. Also `None` if the author didn't give the
-    /// function this name, but a tool did, by binding the function to a variable or property. [`Contradiction`] if the
-    /// source map leads to a wrong position for one of the words.
+    /// function's name in the script consists of one or more words with dots between them, such as `a` and `b` in
+    /// `a.b`. Each of them is replaced by the word at the corresponding position in the authored file. `None` if it
+    /// isn't certain which word this is. Also `None` if the author didn't give the function this name, but a tool did,
+    /// by binding the function to a variable or property. [`Contradiction`] if the source map leads to a wrong position
+    /// for one of the words.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
         // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool
@@ -550,7 +551,8 @@ fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
     memchr::memmem::find(line, word).is_some()
 }
 
-/// The word that the author wrote for one word of a function's name.
+/// The word in the authored file that corresponds to a word of a function's name in the script. A script's name may
+/// consist of several words, such as `a.b`.
 struct AuthoredWord<'a> {
     text: Cow<'a, str>,
     /// The segment (entry of the source map) that leads from the script to this word in the authored file.

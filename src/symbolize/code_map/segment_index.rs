@@ -120,7 +120,8 @@ impl GroupIndex {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
-        // `before` has an entry for each slot, and one at the end for the number of all groups.
+        // For each slot, `before` gets the number of groups that start before it. One more entry at the end is the
+        // number of all groups.
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
             let slot = ((start.0 - first.0) >> shift) as usize;

@@ -72,6 +72,7 @@ impl Listed {
         endian: RunTimeEndian,
     ) -> (Cow<'a, [u8]>, bool) {
         const NAME: &str = ".debug_info";
+        // Which units are needed is unknown if no units are listed, or if an address is in none of the listed units.
         if self.contains_any.is_empty() || !self.unlisted.is_empty() {
             return (image.section(object, NAME), false);
         }
@@ -81,16 +82,19 @@ impl Listed {
                 last_needed = last_needed.max(Some(offset));
             }
         }
-        // Returns how many bytes of `.debug_info` are needed, up to the end of the last needed unit. If `head`, the
-        // bytes so far, is too short to tell, returns how long it must be. If no unit is needed, returns 0.
+        // How many bytes of `.debug_info` to decompress, given `head`, the bytes decompressed so far. If `head` doesn't
+        // contain the length of the last needed unit yet, this is enough bytes to contain that length. Otherwise, it is
+        // the bytes up to the end of the unit. 0 if no unit is needed.
         let find_end = |head: &[u8]| match last_needed {
             Some(offset) => unit_end(head, offset, endian),
             None => 0,
         };
+        // `section_up_to` calls `find_end` again and again, until it has as many bytes as that returns.
         match image.section_up_to(object, NAME, find_end) {
             // The section isn't compressed, so all of it is there.
             Cow::Borrowed(bytes) => (Cow::Borrowed(bytes), false),
             Cow::Owned(mut bytes) => {
+                // More bytes than needed may have been decompressed. Cut them off at the end of the last needed unit.
                 bytes.truncate(find_end(&bytes));
                 (Cow::Owned(bytes), true)
             }

@@ -503,11 +503,12 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
-        // If these bytes before `place` aren't all in the file, its code begins less than 64 bytes earlier.
-        // `find_stage` then only gets the bytes from `place` on, as if the code began there.
+        // `loaded` returns `None` if the file lacks the first byte of the range. Then the file's code begins less than
+        // 64 bytes before `place`, and `find_stage` only gets the bytes from `place` on, as if the code began there.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }
+        // If the code ends less than 1024 bytes after `place`, `loaded` returns the bytes up to its end.
         match image.loaded(start..addr.saturating_add(AFTER)) {
             Some(code) => find_stage(code, addr - start),
             None => Stage::Framed,

@@ -66,8 +66,8 @@ fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
 }
 
 /// Applies the mappings of one process in the order of their insertion. A mapping that hides code which is used again
-/// later is added to `shadowings`. `visible` maps the addresses that are mapped so far to the index of their use; it
-/// must be empty at the start.
+/// later is added to `shadowings`. `visible` must be empty at the start. While the mappings are applied, it has the
+/// address ranges that are mapped at that moment, each with the index in `uses` of the use that it was mapped for.
 fn add_shadowings_among(
     mappings: &[InsertedMapping],
     uses: &[(CodeEpoch, CodeUse)],

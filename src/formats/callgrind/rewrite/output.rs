@@ -97,9 +97,9 @@ impl RewrittenText {
         self.put_new_name(IdSpace::Function, name);
     }
 
-    /// Appends the ID of a name that the input doesn't have. The name follows unless readers know the ID already. At
-    /// some headers, they forget all IDs. So they know it if the name was written since the last of these headers,
-    /// which is in the same `era`.
+    /// Appends the ID of a name that the input doesn't have. The name follows unless readers know the ID already.
+    /// Readers may forget all IDs at some headers, and with each of these headers a new `era` begins. So readers know
+    /// the ID only if the name was already written in the current era.
     fn put_new_name(&mut self, space: IdSpace, name: &[u8]) {
         let (id, is_known) = match self.names[space as usize].get_mut(name) {
             Some(assigned) => {

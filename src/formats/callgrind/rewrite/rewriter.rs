@@ -81,7 +81,8 @@ impl<'a> Rewriter<'a> {
                 _ => {}
             }
             self.context.apply(statement);
-            // After a block that was split, other objects and files are in effect in the output than in the input.
+            // The last block was split into several, one per JIT function, which set other objects and files than the
+            // block in the input did. Until the input's are set again, those of the output are tracked separately.
             if let Some(context) = &mut self.output_context {
                 context.apply(statement);
             }

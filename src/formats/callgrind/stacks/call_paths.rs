@@ -181,7 +181,10 @@ impl PathFinder<'_> {
         stacks
     }
 
-    /// Gives each part its share of every stack that is large enough. `open` must be sorted by descending cost.
+    /// Divides the stacks that reach a function (`open`) among the parts of the function's cost. A part is the
+    /// function's self cost or what one callee gets. In proportion to its cost, each part should get a share of every
+    /// stack. Gives it only the large ones of these shares ([`LARGE_PART`]), and lowers the part's cost to what is
+    /// still missing. `whole` is the cost of all stacks together. `open` must be sorted by descending cost.
     fn divide_large(&mut self, parts: &mut [Part], whole: f64, open: &mut [DividedStack]) {
         let large = LARGE_PART * self.unit;
         for part in parts.iter_mut().filter(|part| part.cost > 0.0) {

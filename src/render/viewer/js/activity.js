@@ -7,8 +7,8 @@
 
 import { hashOfName, warmLetter } from "./shades.js";
 
-/** The longest unit of time, in nanoseconds, for which each row is a single sample. If the unit is longer, a row is the
- * sum of many samples. */
+/** If the profile's unit of time is at most this many nanoseconds long, each row is a single sample. If the unit is
+ * longer, a row is the sum of many samples. */
 const SINGLE_UNIT = 1000;
 
 /** Which time the rows of an event stand for: the time before them (−1), the time after their start (1), or only the

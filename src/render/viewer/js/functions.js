@@ -108,10 +108,12 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);
   const seen = new Float64Array(groups.count * categories.length).fill(Infinity);
-  // How often each group is on the current stack, and how many nodes have been visited.
+  // How often each group is on the current stack.
   const onStack = new Uint32Array(groups.count);
+  // How many nodes have been visited.
   let entered = 0;
-  // Go to the first child, then to the next sibling. Go up after the last sibling.
+  // Start at the first root: roots are listed as the children of an extra node with the index `nodeCount`. Go to the
+  // first child, then to the next sibling. Go up after the last sibling.
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
     const group = groups.of[nodeFunction[node]], index = group * categories.length + functions.category[nodeFunction[node]];

@@ -32,7 +32,7 @@ export class Compilations {
     this.input = numbers("input");
     this.name = pack.texts("jit/function.name");
     this.pid = numbers("function.pid");
-    /** When code was moved, and the index of the recording of each move. */
+    /** For each move of code: its time, and the index of the recording in which the code was moved (`moveInput`). */
     this.moveTime = converted(numbers("move.time"));
     this.moveInput = numbers("move.input");
     this.#interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");

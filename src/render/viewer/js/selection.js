@@ -103,7 +103,8 @@ function addRows(sums, rows, [from, to], wanted, by) {
   }
 }
 
-/** Adds the selected part of rows that last. */
+/** Adds rows that have a duration. Of the weight of each row, only the part in the selection counts; `partOf` returns
+ * it as a fraction. */
 function addParts(sums, { length, node, weight, count }, partOf, by) {
   for (let row = 0; row < length; row++) {
     const part = partOf(row);

@@ -22,12 +22,14 @@ export function deviations(before, after) {
   const expected = before.whole * share;
   const difference = before.part - expected;
   const apart = Math.sign(difference) * Math.max(Math.abs(difference) - 0.5, 0);
-  // The test adds up terms for four numbers of samples: those in the part and those outside of it, on each side.
+  // The G-test adds up terms for four numbers of samples: those in the part and those outside of it, on each side. What
+  // the earlier side has too much in the part, it has too little outside of it, and the later side the other way round.
   const inside = likelihoodTerm(expected, apart) + likelihoodTerm(after.whole * share, -apart);
   const outside = likelihoodTerm(before.whole * (1 - share), -apart) + likelihoodTerm(after.whole * (1 - share), apart);
   return Math.sqrt(Math.max(2 * (inside + outside), 0));
 }
 
+/** One term of the G-test, for a number of samples that is larger than expected by `apart`. */
 function likelihoodTerm(expected, apart) {
   const observed = expected + apart;
   return observed > 0 ? observed * Math.log(observed / expected) : 0;
