@@ -214,8 +214,8 @@ fn the_first_byte_of_code_is_a_return_address_only_after_a_call() {
         assert_eq!(locate(&spaces, addr), (name, [0x104, 0x140].contains(&addr)), "{addr:#x}");
     }
     // If the input states no mappings, nothing is known about the memory before code.
-    assert_eq!(locate(&AddressSpaces::default(), 0x104), (Some("calls"), true));
-    assert_eq!(locate(&AddressSpaces::default(), 0x140), (None, false));
+    let unstated = AddressSpaces::default();
+    assert_eq!([0x104, 0x140].map(|addr| locate(&unstated, addr)), [(Some("calls"), true), (None, false)]);
     // Calls of an unknown machine aren't decoded, so the byte before counts.
     let map = build(list(&loads), &processes);
     let symbolizer = Symbolizer { spaces: &spaces, codes: &map };
