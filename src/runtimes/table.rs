@@ -13,6 +13,9 @@ const fn php_debug(value: &'static str) -> Flag {
 
 const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", value: "1", exact: false };
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
+/// Makes PHP compile files that have just been written, too.
+const PHP_NEW_FILES: Flag =
+    Flag::Setting { option: "-d", key: "opcache.file_update_protection", value: "0", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
 /// An option that makes V8 leave built-in functions and stubs out of jitdumps and perf maps. In node 16, it leaves out
@@ -520,26 +523,27 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libphp*", "opcache.so"],
         switches: &[
             Switch {
-                flags: &[php_debug("48"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
+                flags: &[php_debug("48"), PHP_CLI, PHP_BUFFER, PHP_TRACING, PHP_NEW_FILES],
                 leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
             Switch {
-                flags: &[php_debug("32"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
+                flags: &[php_debug("32"), PHP_CLI, PHP_BUFFER, PHP_TRACING, PHP_NEW_FILES],
                 leaves: &["/tmp/jit-PID.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
             Switch {
-                flags: &[php_debug("16"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
+                flags: &[php_debug("16"), PHP_CLI, PHP_BUFFER, PHP_TRACING, PHP_NEW_FILES],
                 leaves: &["/tmp/perf-PID.map"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
         ],
         valgrind: Some(UnderValgrind::program(
-            "php -d opcache.jit_debug=48 -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=tracing",
+            "php -d opcache.jit_debug=48 -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=tracing \
+             -d opcache.file_update_protection=0",
         )),
         interpreter: Some(Interpreter {
             functions: &["execute_ex"],
@@ -547,8 +551,7 @@ pub const RUNTIMES: &[Runtime] = &[
             remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
             why_uncompiled: "PHP compiles only code that runs often, and no file that changed less than 2 seconds \
-                             before PHP started (opcache.file_update_protection); let the program run longer, or run \
-                             it again",
+                             before PHP started; run it again later, or with -d opcache.file_update_protection=0",
             flag: None,
         }),
         unnamed: "the interpreter's own functions if php is stripped, and compiled regular expressions, which are \

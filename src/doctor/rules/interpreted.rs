@@ -103,7 +103,8 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
         }
         return match interpreter.map_or("", |interpreter| interpreter.why_uncompiled) {
             "" => format!("{switch} was on; the engine still gives some functions no frame of their own"),
-            why => format!("{switch} was on; {why}"),
+            // The cause says that the switch was on.
+            why => why.to_owned(),
         };
     }
     // The switch reached only another process, such as the parent. As a variable, it would have reached this process,
