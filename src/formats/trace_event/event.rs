@@ -88,14 +88,28 @@ pub(super) fn is_other_phase(phase: u8) -> bool {
 impl<'a> TraceEvent<'a> {
     /// Parses the event at the start of a text. Returns it with its length in bytes.
     pub(super) fn parse(text: &'a str) -> serde_json::Result<(Self, usize)> {
-        let (event, len) = next_event(serde_json::Deserializer::from_str(text))?;
-        Ok((Self { raw: &text.as_bytes()[..len], ..event }, len))
+        let mut event = Self::default();
+        let len = event.read(serde_json::Deserializer::from_str(text))?;
+        event.raw = &text.as_bytes()[..len];
+        Ok((event, len))
     }
 
     /// Like [`Self::parse`], for bytes that may not be UTF-8. Each string is checked.
     pub(super) fn parse_bytes(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
-        let (event, len) = next_event(serde_json::Deserializer::from_slice(bytes))?;
-        Ok((Self { raw: &bytes[..len], ..event }, len))
+        let mut event = Self::default();
+        let len = event.read(serde_json::Deserializer::from_slice(bytes))?;
+        event.raw = &bytes[..len];
+        Ok((event, len))
+    }
+
+    /// Reads the fields of the event at the start of an input, and returns the event's length in bytes. An event is
+    /// large, so it is filled in place instead of being passed on by each layer of the parser.
+    fn read<R: serde_json::de::Read<'a>>(
+        &mut self,
+        mut deserializer: serde_json::Deserializer<R>,
+    ) -> serde_json::Result<usize> {
+        deserializer.deserialize_map(EventVisitor(self))?;
+        Ok(deserializer.into_iter::<IgnoredAny>().byte_offset())
     }
 
     /// True if the event is an instant, or the start of a span, on a track that is identified by an ID instead of a
@@ -149,16 +163,6 @@ impl<'a> TraceEvent<'a> {
     }
 }
 
-/// Parses the event at the start of an input. Returns it with its length in bytes.
-fn next_event<'a, R: serde_json::de::Read<'a>>(
-    deserializer: serde_json::Deserializer<R>,
-) -> serde_json::Result<(TraceEvent<'a>, usize)> {
-    let mut events = deserializer.into_iter::<TraceEvent<'a>>();
-    // The input isn't empty, so the iterator yields an event or an error.
-    let event = events.next().unwrap_or_else(|| Ok(TraceEvent::default()))?;
-    Ok((event, events.byte_offset()))
-}
-
 /// The contents of a JSON string; the JSON text of any other value.
 fn value_text(json: &str) -> Cow<'_, str> {
     match json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
@@ -183,25 +187,19 @@ fn parse_owner(text: Cow<'_, str>) -> Owner<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EventVisitor)
-    }
-}
-
 /// Reads the fields of an event. If a field occurs twice, the last one counts.
-struct EventVisitor;
+struct EventVisitor<'e, 'a>(&'e mut TraceEvent<'a>);
 
-impl<'de> Visitor<'de> for EventVisitor {
-    type Value = TraceEvent<'de>;
+impl<'de> Visitor<'de> for EventVisitor<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a trace event")
     }
 
     /// Reads the members of an event that matter, in any order, and skips the others.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
-        let mut event = TraceEvent::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let event = self.0;
         while let Some(member) = map.next_key()? {
             match member {
                 Member::Name => event.name = map.next_value::<Text<'_>>()?.0,
@@ -236,7 +234,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                 Member::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(event)
+        Ok(())
     }
 }
 

@@ -156,9 +156,10 @@ impl<R: Read> EventReader<R> {
                 break;
             }
             // If this fails, the event is damaged, or `text` ends within it. `read_event` handles either case.
-            let Ok((event, len)) = TraceEvent::parse(rest) else { break };
+            let Ok((mut event, len)) = TraceEvent::parse(rest) else { break };
             let index = self.position + text.len() - rest.len();
-            each(&TraceEvent { offset: self.base + index as u64, ..event })?;
+            event.offset = self.base + index as u64;
+            each(&event)?;
             rest = &rest[len..];
         }
         self.position += text.len() - rest.len();
