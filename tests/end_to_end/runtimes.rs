@@ -2,6 +2,7 @@
 
 use crate::support::tool;
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tool::run;
@@ -100,6 +101,9 @@ fn names_are_found_wherever_a_process_lived_and_are_those_that_another_look_up_f
             .arg(env!("CARGO_BIN_EXE_jitgraft"))
             .arg(runtime)
             .env("SITUATIONS", situations)
+            // The script stops processes. Where no shell controls jobs, the kernel hangs up on all processes of a group
+            // in which some are stopped; that must not be the tests' own.
+            .process_group(0)
             .output();
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", places.display()));
         let said = String::from_utf8_lossy(&output.stdout);
