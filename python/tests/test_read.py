@@ -108,7 +108,7 @@ def test_texts_are_dictionaries_and_kinds_of_a_byte():
     schema = jitgraft.read(RECORDING).schema
     text, word = (pyarrow.dictionary(of, pyarrow.string()) for of in (pyarrow.int32(), pyarrow.int8()))
     types = {field.name: field.type for field in schema}
-    assert len(types) == 46 and schema.metadata[b"jitgraft.schema"] == b"2"
+    assert len(types) == 46 and schema.metadata[b"jitgraft.schema"] == b"3"
     assert all(types[name] == text for name in ("input", "host", "event", "comm", "leaf", "leaf_module"))
     assert types["leaf_kind"] == types["leaf_tier"] == word
     assert all(types[name].value_type == text for name in ("functions", "modules", "build_ids", "files"))
