@@ -33,7 +33,7 @@ fn quantity(count: usize) -> usize {
 /// Threads, and rows that have a function and stack of their own, are entries of several tables, however short the
 /// input states them.
 const EACH_THREAD: u64 = 1 << 10;
-const EACH_FUNCTION: u64 = 800;
+const EACH_FUNCTION: u64 = 3 << 8;
 /// Samples that are kept each with its time are rows, however few bytes state them.
 const EACH_SAMPLE: u64 = 1 << 6;
 
