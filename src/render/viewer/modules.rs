@@ -24,24 +24,28 @@ const MODULES: &[(&str, &str)] = include_modules![
     "time_bars.js", "time_lanes.js", "time_ticks.js", "timeline.js", "tree.js", "tree_picture.js", "virtual_rows.js",
 ];
 
-/// The page's script: `main.js` and all modules that it needs.
+/// The page's script: `main.js` and all modules that it needs, without comments.
 pub(super) fn script() -> String {
-    join_modules("main.js", MODULES)
+    let script = join_modules("main.js", MODULES);
+    let code: Vec<&str> = code_lines(&script).collect();
+    code.join("\n") + "\n"
 }
 
-/// The script of a flame graph: `picture.js` and all modules that it needs. Comments are removed, because every picture
-/// contains a copy.
+/// The script of a flame graph: `picture.js` and all modules that it needs, without comments and indentation.
 pub(in super::super) fn picture_script() -> String {
     let script = join_modules("picture.js", MODULES);
-    let mut code = Vec::new();
-    for line in script.lines() {
-        let line = line.trim();
-        let is_comment = ["//", "/*", "*"].iter().any(|start| line.starts_with(start));
-        if !is_comment && !line.is_empty() {
-            code.push(line);
-        }
-    }
+    let code: Vec<&str> = code_lines(&script).map(str::trim).collect();
     format!("(() => {{\n'use strict';\n{}\n}})();\n", code.join("\n"))
+}
+
+/// The lines of a script that aren't empty and contain more than a comment. Every page and picture has a copy of the
+/// script, of which a fifth would be comments.
+fn code_lines(script: &str) -> impl Iterator<Item = &str> {
+    script.lines().filter(|line| {
+        let line = line.trim_start();
+        let is_comment = ["//", "/*", "*"].iter().any(|start| line.starts_with(start));
+        !is_comment && !line.is_empty()
+    })
 }
 
 /// A module, split into its imports and the rest.
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_scripts_have_all_modules_and_nothing_that_ends_them() {
-        let (page, picture) = (script(), join_modules("picture.js", MODULES));
+        let (page, picture) = (join_modules("main.js", MODULES), join_modules("picture.js", MODULES));
         for (module, text) in MODULES {
             let own = &ModuleParts::parse(text).text;
             assert!(page.contains(own) || picture.contains(own), "nobody imports {module}");
@@ -188,12 +192,20 @@ mod tests {
     }
 
     #[test]
-    fn the_script_of_a_picture_loses_comments_only() {
-        let (picture, script) = (join_modules("picture.js", MODULES), picture_script());
-        let lost = picture.lines().map(str::trim).filter(|line| !line.is_empty() && !script.contains(line));
-        for line in lost {
-            assert!(line.starts_with("//") || line.starts_with("/*") || line.starts_with('*'), "{line}");
-            assert!(!line.contains("*/") || line.ends_with("*/"), "{line}");
+    fn scripts_lose_comments_only() {
+        for (first, script) in [("main.js", script()), ("picture.js", picture_script())] {
+            let modules = join_modules(first, MODULES);
+            // True within a comment of several lines.
+            let mut in_comment = false;
+            for line in modules.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                in_comment |= line.starts_with("/*");
+                let is_comment = in_comment || line.starts_with("//");
+                assert_eq!(code_lines(line).next().is_none(), is_comment, "{line}");
+                assert!(is_comment || script.contains(line), "{line}");
+                // Nothing follows a comment in its last line.
+                assert!(!in_comment || !line.contains("*/") || line.ends_with("*/"), "{line}");
+                in_comment &= !line.ends_with("*/");
+            }
         }
     }
 
