@@ -82,7 +82,8 @@ impl Found {
         }
         let machine = machines.iter().copied().flatten().next();
         let mut map = CodeMap::build(lists, processes, pool);
-        map.may_end_in_call = processes.machine.or(machine).and_then(find_call_test);
+        // A source that states no machine has code of the recorded one.
+        map.call_tests = machines.iter().map(|stated| stated.or(processes.machine).and_then(find_call_test)).collect();
         // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(

@@ -12,6 +12,7 @@
 //! A64 instruction set (DDI 0602), "Branches"; RISC-V Instruction Set Manual, "Unconditional Jumps"; z/Architecture
 //! Principles of Operation, "Branch and Save".
 
+use super::code_map::CallTest;
 use super::symbols::image::Image;
 use super::unwind::exidx;
 use super::unwind::registers::Machine;
@@ -63,9 +64,8 @@ impl<'a> CallFinder<'a> {
     }
 }
 
-/// A function that tells whether a call instruction may end where JIT code ends, for code of this machine (`e_machine` of
-/// ELF). `None` if calls on the machine aren't decoded.
-pub fn find_call_test(machine: u16) -> Option<fn(&[u8]) -> bool> {
+/// The test for calls in JIT code of this machine (`e_machine` of ELF). `None` if calls on the machine aren't decoded.
+pub fn find_call_test(machine: u16) -> Option<CallTest> {
     // JIT code calls code anywhere in memory.
     Some(match [true, false].iter().find_map(|&is_64| Machine::from_elf(machine, is_64))? {
         Machine::X86_64 | Machine::I386 => |code| ends_in_x86_call(code, |_| true),

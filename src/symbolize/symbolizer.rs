@@ -119,8 +119,8 @@ impl Symbolizer<'_> {
             Some(_) => true,
             // The first byte of a mapping: the process had no call instruction before it.
             None if is_after_nothing => exact.answer.mapping.is_some(),
-            // Memory before known code may have unknown code with a call at its end. As in files, that is less likely
-            // than code which nobody called.
+            // Unknown code with a call at its end may precede the known code. It is more likely, as in files, that the
+            // chain has gone astray, or that nobody called this code.
             None => exact.answer.code.is_some_and(|hit| hit.offset == 0),
         };
         let answer = if is_certain { exact.answer } else { found.answer };
@@ -137,7 +137,8 @@ impl Symbolizer<'_> {
             return false;
         }
         let code = self.codes.code(hit.code);
-        match (code.bytes, self.codes.may_end_in_call) {
+        let call_test = self.codes.call_tests.get(code.origin.0 as usize).copied().flatten();
+        match (code.bytes, call_test) {
             (Some(bytes), Some(may_end_in_call)) if hit.offset + 1 == code.size => may_end_in_call(bytes),
             _ => true,
         }

@@ -77,6 +77,9 @@ pub struct Hit {
     pub kind: HitKind,
 }
 
+/// A function that tells whether a call instruction may end where machine code ends.
+pub type CallTest = fn(&[u8]) -> bool;
+
 /// Finds JIT code by process, address and time; see the [module documentation](self).
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
@@ -87,9 +90,9 @@ pub struct CodeMap<'data> {
     ancestry: Ancestry,
     /// How many untimed entries overwrote earlier ones; see [`Self::overlaps()`].
     overlaps: u64,
-    /// Tells whether a call instruction may end where machine code ends. `None` if calls on the machine that runs the
-    /// code aren't decoded; see [`find_call_test`](super::calls::find_call_test).
-    pub may_end_in_call: Option<fn(&[u8]) -> bool>,
+    /// How to find calls in the code of each source, by its [`OriginId`](crate::model::code::OriginId). `None` if calls
+    /// on its machine aren't decoded; see [`find_call_test`](super::calls::find_call_test).
+    pub call_tests: Vec<Option<CallTest>>,
 }
 
 impl Layer {
@@ -349,9 +352,8 @@ impl<'data> CodeMap<'data> {
             codes.push(&convert(CodeId(id as u32)));
         }
         let (segments, layers) = (self.segments.clone(), self.layers.clone());
-        let Self { ancestry, overlaps, may_end_in_call, .. } = self;
-        let ancestry = ancestry.clone();
-        CodeMap { codes, segments, layers, ancestry, overlaps: *overlaps, may_end_in_call: *may_end_in_call }
+        let (ancestry, call_tests) = (self.ancestry.clone(), self.call_tests.clone());
+        CodeMap { codes, segments, layers, ancestry, overlaps: self.overlaps, call_tests }
     }
 
     /// True if there is no code.

@@ -203,7 +203,7 @@ fn the_first_byte_of_code_is_a_return_address_only_after_a_call() {
         (0x150, Some("after a gap")),
     ];
     let mut map = build(list(&loads), &processes);
-    map.may_end_in_call = find_call_test(X86_64);
+    map.call_tests = vec![find_call_test(X86_64)];
     let locate = |spaces, addr| {
         let frame = FrameAddr::Return(Addr(addr));
         let located = Symbolizer { spaces, codes: &map }.locate(Pid(1), frame, Some(Nanos(20)), CpuMode::User).answer;
