@@ -237,8 +237,9 @@ impl AddressSpaces {
         if !reference.beyond_end.contains(&addr.0) {
             return None;
         }
-        // In the kernel, offsets are addresses.
-        Some(MappedPlace { offset: addr.0, ..space.find(reference.addr, time)? })
+        // In the kernel, offsets are addresses. The answer is only known to hold at `time`, because a BPF program may be
+        // loaded here later.
+        Some(MappedPlace { offset: addr.0, until: time, ..space.find(reference.addr, time)? })
     }
 
     /// What is mapped at a user-space address at `time`, and the period around `time` in which that stays the same.
@@ -1130,13 +1131,18 @@ mod tests {
         assert_eq!(kinds, [DsoKind::Vdso, DsoKind::Vdso32]);
     }
 
-    #[test]
-    fn the_kernels_initialization_code_lies_beyond_its_mapping() {
-        let kernel = Mapping {
+    /// The mapping of a kernel, as perf records it.
+    fn kernel_mapping() -> Mapping {
+        Mapping {
             pgoff: 0xffff_0000,
             cpumode: CpuMode::Kernel,
             ..mapping(0, 0xffff_0000, 0x8000, "[kernel.kallsyms]_text")
-        };
+        }
+    }
+
+    #[test]
+    fn the_kernels_initialization_code_lies_beyond_its_mapping() {
+        let kernel = kernel_mapping();
         let module = Mapping { cpumode: CpuMode::Kernel, ..mapping(0, 0x1_0010_0000, 0x8000, "[ext4]") };
         let found = |mappings: &[&Mapping], addr| {
             let mappings = mappings.iter().map(|mapping| (*mapping).clone()).collect();
@@ -1156,12 +1162,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_everybodys_and_its_programs_come_and_go() {
-        let kernel = Mapping {
-            pgoff: 0xffff_0000,
-            cpumode: CpuMode::Kernel,
-            ..mapping(0, 0xffff_0000, 0x8000, "[kernel.kallsyms]_text")
-        };
-        let mut all = processes(vec![(-1, Process { mappings: vec![kernel], ..Process::default() })]);
+        let mut all = processes(vec![(-1, Process { mappings: vec![kernel_mapping()], ..Process::default() })]);
         let symbol = |time, unregistered| KernelSymbol {
             time: Nanos(time),
             addr: Addr(0xffff_1000),

@@ -259,8 +259,10 @@ impl KernelSymbols {
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
             // Only functions count: symbols in the text section, and weak ones. Data matters where the kernel's
             // initialization code is, because there it lies between functions.
-            let is_function = matches!(kind, b't' | b'T' | b'w' | b'W');
-            if !is_function && !beyond_end.contains(&addr) {
+            let is_beyond_end = beyond_end.contains(&addr);
+            let is_end_of_code = is_beyond_end && ends_code(name_at_start(&text[name..]));
+            let is_function = matches!(kind, b't' | b'T' | b'w' | b'W') && !is_end_of_code;
+            if !is_function && !is_beyond_end {
                 continue;
             }
             // A name more than 4 GiB into the symbol list is skipped, because the offsets of names are stored in 32
@@ -334,6 +336,11 @@ impl KernelSymbols {
         let name = name_at_start(self.text.as_ref()?.get(symbol.name as usize..)?);
         Some(KernelSymbol { name, offset })
     }
+}
+
+/// True for symbols that mark where a section of code ends. The list has them as functions, but what follows is data.
+fn ends_code(name: &[u8]) -> bool {
+    matches!(name, b"_etext" | b"_einittext")
 }
 
 /// The directory in perf's cache that has the kernel symbol lists, as `BUILDID/kallsyms`.
@@ -437,7 +444,7 @@ mod tests {
     fn initialization_code_lies_beyond_the_end_between_data() {
         let list = "ffffffff81000000 T _text\nffffffff81000100 t last\nffffffff81000200 T _etext\n\
                     ffffffff81001000 D __start_rodata\nffffffff81002000 D __init_begin\n\
-                    ffffffff81002000 T _sinittext\nffffffff81002100 t start_kernel\nffffffff81002200 d table\n\
+                    ffffffff81002000 T _sinittext\nffffffff81002100 t start_kernel\nffffffff81002200 T _einittext\n\
                     ffffffffc0000000 t module_code\t[ext4]\nffffffffc0000010 d module_data\t[ext4]\n";
         // The recorded boot loaded the kernel 0x1000000 bytes higher.
         let at = |addr: u64| addr + 0x0100_0000;
@@ -449,7 +456,7 @@ mod tests {
         };
         let expected = [
             (0xffff_ffff_8100_01ff, Some(("last".to_owned(), 0xff))),
-            (0xffff_ffff_8100_0fff, Some(("_etext".to_owned(), 0xdff))),
+            (0xffff_ffff_8100_0fff, None),
             (0xffff_ffff_8100_1000, None),
             (0xffff_ffff_8100_2004, Some(("_sinittext".to_owned(), 4))),
             (0xffff_ffff_8100_2110, Some(("start_kernel".to_owned(), 0x10))),
