@@ -35,8 +35,8 @@ pub(super) struct Block<'a> {
     pub(super) columns: Columns,
     /// The statements of the block that name something, and its `calls=` lines. In file order, beginning with `fn=`.
     pub(super) statements: Vec<BlockStatement<'a>>,
-    /// The cost lines, calls and jumps. Only filled if the object is `???` or some address is in JIT code, because other
-    /// blocks are copied without being decoded.
+    /// The cost lines, calls and jumps. Empty if the block is only copied: if its object is known and no address is in
+    /// JIT code.
     pub(super) lines: GroupedLines<'a>,
 }
 

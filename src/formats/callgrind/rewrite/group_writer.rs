@@ -10,19 +10,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Writes all groups of a block. `before` has the object and files that are in effect at the end of the output so far;
 /// returns those that are in effect after the block.
 pub(super) fn write_groups<'a>(
-    groups: &NamedBlock<'a, '_>,
+    block: &NamedBlock<'a, '_>,
     before: OutputContext<'a>,
     output: &mut RewrittenText,
 ) -> OutputContext<'a> {
     let mut functions = FxHashMap::default();
-    for (space, id, name) in groups.block.definitions() {
+    for (space, id, name) in block.input.definitions() {
         if space == IdSpace::Function {
             functions.insert(id, name);
         }
     }
-    let mut writer = GroupWriter { groups, output, context: before, functions, defined: FxHashSet::default() };
+    let mut writer = GroupWriter { block, output, context: before, functions, defined: FxHashSet::default() };
     writer.hoist_definitions();
-    for index in 0..groups.groups.len() {
+    for index in 0..block.groups.len() {
         writer.write_group(index);
     }
     writer.context
@@ -35,7 +35,7 @@ struct FunctionHome<'a> {
 }
 
 struct GroupWriter<'a, 'b, 'o> {
-    groups: &'o NamedBlock<'a, 'b>,
+    block: &'o NamedBlock<'a, 'b>,
     output: &'o mut RewrittenText,
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
@@ -49,7 +49,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
     /// lines, so a line could otherwise use an ID before the line that defines it. Definitions of functions are written
     /// where the output first uses their IDs.
     fn hoist_definitions(&mut self) {
-        for (space, id, name) in self.groups.block.definitions() {
+        for (space, id, name) in self.block.input.definitions() {
             let input = Some(OutputName::Input(NameRef::Id(id)));
             match space {
                 IdSpace::Object => {
@@ -68,8 +68,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
         // If the block defines the ID of its function (`fn=(1) name`), that line belongs to the first group. If this
         // group's function gets another name, the line isn't written. The output then defines the ID where a later
         // block uses it.
-        if let NameField::Define(id, _) = self.groups.block.function
-            && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
+        if let NameField::Define(id, _) = self.block.input.function
+            && let GroupName::New(_) | GroupName::Jit(..) = self.block.groups[0].function
         {
             self.output.drop_definition(id);
         }
@@ -78,8 +78,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
     /// Object and file of the JIT function with the number `entry`. If there is no such function, object and file of
     /// the block.
     fn home(&self, entry: Option<usize>) -> FunctionHome<'a> {
-        let jit = self.groups.names.jit;
-        let context = self.groups.context;
+        let jit = self.block.names.jit;
+        let context = self.block.context;
         match entry {
             Some(entry) => FunctionHome {
                 object: Some(OutputName::New(jit.object())),
@@ -94,8 +94,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
     /// Writes the group with this index as a block: object and file if they change, the function, then its lines. The
     /// first group (the head) ends with synthetic calls to the others.
     fn write_group(&mut self, index: usize) {
-        let groups = self.groups;
-        let group = &groups.groups[index];
+        let block = self.block;
+        let group = &block.groups[index];
         let FunctionHome { object, file: fl } = self.home(group.lines.entry);
         if let Some(name) = object
             && self.context.object != object
@@ -112,7 +112,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.output.put(b"fn=");
         self.write_function(&group.function);
         if index == 0 {
-            self.output.put(&groups.leading);
+            self.output.put(&block.leading);
         }
         let mut body = GroupBody { writer: self, fl, group };
         body.write_lines();
@@ -124,7 +124,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
 
     /// Writes the name of a function, without the `fn=` or `cfn=` before it.
     fn write_function(&mut self, function: &GroupName<'a>) {
-        let names = self.groups.names;
+        let names = self.block.names;
         match function {
             GroupName::Jit(entry, tail) => self.output.put_function(&[names.jit.name(*entry), tail].concat()),
             GroupName::New(name) => self.output.put_function(name),
@@ -137,7 +137,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
     /// Writes the ID of a function in the input. The function's name follows if the output doesn't have the definition
     /// of the ID yet: because the input has it in this block, or because it was left out.
     fn write_function_id(&mut self, id: u32) {
-        let names = self.groups.names;
+        let names = self.block.names;
         if let Some(name) = self.functions.get(&id)
             && self.defined.insert(id)
         {
@@ -199,8 +199,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
 
     /// Writes the lines before a call that name the callee, with its object and file.
     fn write_callee(&mut self, callee: Callee<'a>) {
-        let groups = self.writer.groups;
-        let (home, name) = match groups.callee_name(callee) {
+        let block = self.writer.block;
+        let (home, name) = match block.callee_name(callee) {
             NewName::Jit(entry, tail) => {
                 // The JIT function's name replaces the definition of this ID, so the next use of the ID has to define
                 // it.
@@ -210,8 +210,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
                 (self.writer.home(Some(entry)), GroupName::Jit(entry, tail))
             }
             _ => {
-                let object = callee.object.or(groups.context.object).map(OutputName::Input);
-                let file = callee.file.or(groups.context.fl).map(OutputName::Input);
+                let object = callee.object.or(block.context.object).map(OutputName::Input);
+                let file = callee.file.or(block.context.fl).map(OutputName::Input);
                 (FunctionHome { object, file }, GroupName::Input(callee.function))
             }
         };
@@ -256,7 +256,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
         // Name the function of the group that contains the target. If the target is in none of the block's groups,
         // write no `jfn=`: without one, a jump stays within the function that is being written.
-        let groups = &self.writer.groups.groups;
+        let groups = &self.writer.block.groups;
         let Some(group) = groups.iter().find(|group| group.lines.entry == entry) else { return };
         if let Some(file) = self.writer.home(entry).file {
             self.writer.output.put_file(b"jfi=", file);
@@ -269,13 +269,13 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     /// called group, so that the head keeps its inclusive cost. The calls are written at the position of the head's
     /// first line.
     fn write_synthetic_calls(&mut self) {
-        let groups = self.writer.groups;
+        let block = self.writer.block;
         let (file, position) = match self.group.lines.first {
             Some((file, position)) => (self.output_file(file), position),
-            None => (self.fl, function_start(groups)),
+            None => (self.fl, function_start(block)),
         };
         let mut encoder = self.group.lines.encoder.clone();
-        for other in &groups.groups[1..] {
+        for other in &block.groups[1..] {
             // Never `None`: only the head may be empty.
             let Some((lowest, lowest_cost)) = other.lines.lowest else { continue };
             self.switch_file(file);
@@ -287,9 +287,9 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             // tells how often the code was entered: at least once, even if the cost is 0 or negative.
             let text = &mut self.writer.output.text;
             text.extend_from_slice(format!("calls={} ", lowest_cost.max(1)).as_bytes());
-            encoder.write_target(lowest, groups.has_relative, text);
+            encoder.write_target(lowest, block.has_relative, text);
             text.push(b'\n');
-            encoder.write_site(position, groups.has_relative, text);
+            encoder.write_site(position, block.has_relative, text);
             for sum in &other.lines.sums {
                 text.extend_from_slice(format!(" {sum}").as_bytes());
             }
@@ -300,10 +300,10 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
 
 /// The start address of the function that callgrind named, as a position. Synthetic calls are written there if the head
 /// has no lines.
-fn function_start(groups: &NamedBlock<'_, '_>) -> Position {
+fn function_start(block: &NamedBlock<'_, '_>) -> Position {
     let mut position = Position::default();
-    let name = groups.names.full_name(groups.block.function);
-    if let Some(column) = groups.block.columns.instr
+    let name = block.names.full_name(block.input.function);
+    if let Some(column) = block.input.columns.instr
         && let Some((addr, _)) = raw_name(name)
     {
         position.0[column] = addr;

@@ -23,7 +23,8 @@ pub(super) struct GroupedLines<'a> {
     pub(super) groups: Vec<Group<'a>>,
     /// The lines before the first cost line that aren't understood, such as comments. Those after it are in the groups.
     pub(super) leading: Vec<u8>,
-    /// True if a position in the block is relative. Then relative positions may be written, too.
+    /// True if a position in the lines that were read so far is relative. From then on, positions are written as relative
+    /// where possible.
     pub(super) has_relative: bool,
     /// Why lines are missing in the groups; `None` if the whole block was understood.
     pub(super) error: Option<Error>,
@@ -48,7 +49,7 @@ pub(super) struct Group<'a> {
     /// The lowest position in the input, and its self cost in the first event, or 1 if a call or a jump is there.
     /// `None` if the group is empty.
     pub(super) lowest: Option<(Position, i64)>,
-    /// Encodes the positions of this group.
+    /// The state from which the positions of more lines can be encoded, such as those of synthetic calls.
     pub(super) encoder: PositionEncoder,
     /// The line table of the JIT function. Empty if it has none, or if positions have no source line.
     lines: Vec<CodeLine<'a>>,
@@ -110,7 +111,7 @@ pub(super) struct GroupReader<'a> {
     columns: Columns,
     jit: &'a dyn JitFunctions,
     lines: GroupedLines<'a>,
-    /// The length of the block.
+    /// The length of the block's text in bytes.
     text_len: usize,
     /// The index of each JIT function's group after the first; `None` is the key of code that isn't in any JIT
     /// function. Most blocks have only one group, and need no map.
@@ -194,7 +195,7 @@ impl<'a> GroupReader<'a> {
         let position = line.position.ok_or_else(malformed_position)?;
         let (file, compress) = (self.file, self.lines.has_relative);
         let group = self.find_group(position);
-        let (file, written) = group.source_position(file, position, group.encoder.columns());
+        let (file, written) = group.source_position(file, position);
         group.encoder.write_cost(written, compress, &mut group.text);
         let cost = group.end_line(line.costs)?;
         group.self_cost = group.self_cost.saturating_add(cost.unsigned_abs());
@@ -215,7 +216,7 @@ impl<'a> GroupReader<'a> {
         let callee = Callee { object, file: file.or(self.file), function };
         let (file, compress) = (self.file, self.lines.has_relative);
         let group = self.find_group(position);
-        let (file, written) = group.source_position(file, position, group.encoder.columns());
+        let (file, written) = group.source_position(file, position);
         group.write_target(&[b"calls=", line.count, b" "], target, compress);
         group.encoder.write_site(written, compress, &mut group.text);
         group.end_line(line.cost.costs)?;
@@ -237,7 +238,7 @@ impl<'a> GroupReader<'a> {
         };
         let (file, compress) = (self.file, self.lines.has_relative);
         let group = self.find_group(position);
-        let (file, written) = group.source_position(file, position, group.encoder.columns());
+        let (file, written) = group.source_position(file, position);
         let key: &[u8] = if line.conditional { b"jcnd=" } else { b"jump=" };
         group.write_target(&[key, line.counts, b" "], target, compress);
         group.encoder.write_site(written, compress, &mut group.text);
@@ -314,16 +315,11 @@ impl<'a> Group<'a> {
     /// The source file and position to write for a line. In a JIT function, they are from the function's line table; if
     /// that has no line for the address, the file is the function's own, and the position stays. In code that isn't in
     /// any JIT function, both stay as in the input, where the last `fi=` or `fe=` states `file`.
-    fn source_position(
-        &self,
-        file: Option<NameRef<'a>>,
-        mut position: Position,
-        columns: Columns,
-    ) -> (SourceFile<'a>, Position) {
+    fn source_position(&self, file: Option<NameRef<'a>>, mut position: Position) -> (SourceFile<'a>, Position) {
         if self.entry.is_none() {
             return (file.map_or(SourceFile::OfFunction, SourceFile::Stated), position);
         }
-        let Columns { instr: Some(instr), line: Some(line), .. } = columns else {
+        let Columns { instr: Some(instr), line: Some(line), .. } = self.encoder.columns() else {
             return (SourceFile::OfFunction, position);
         };
         let after = self.lines.partition_point(|code_line| code_line.addr <= position.0[instr]);
@@ -349,8 +345,9 @@ impl<'a> Group<'a> {
         add_costs(costs, &mut self.sums).ok_or_else(|| Error::new("a cost is not a number, or a sum is too large"))
     }
 
-    /// Remembers a line if it is the first or the lowest one. `written` is its position in the output, `position` that
-    /// in the input, and `cost` its self cost in the first event, or 1 for a call or a jump.
+    /// Keeps a line's file and positions for synthetic calls, if it is the group's first line or that with the lowest
+    /// address. `written` and `position` are its positions in the output and in the input. `cost` is its self cost in
+    /// the first event, or 1 for a call or a jump.
     fn note_line(&mut self, file: SourceFile<'a>, written: Position, position: Position, cost: i64) {
         let column = self.encoder.columns().instr.unwrap_or(0);
         self.first.get_or_insert((file, written));

@@ -2,7 +2,9 @@
 //!
 //! The file is read twice, in chunks. A first pass collects what is needed before anything can be written
 //! ([`FileIndex`]): the largest IDs, and the addresses that serve as names. In the second pass, chunks are parsed in
-//! parallel ([`parse_chunk`]) and then renamed and written in order ([`Rewriter`]). Memory therefore holds a few parsed
+//! parallel ([`parse_chunk`]): their cost lines are grouped by JIT function, and encoded as they will be written
+//! (`groups`). Names and IDs depend on the chunks before, so they are added in order ([`Rewriter`]; `named_block`,
+//! `group_writer`). Memory therefore holds a few parsed
 //! chunks and, of the names in the file, those that contain an address.
 //!
 //! A block has the costs of one function. Text is only replaced where a name changes:

@@ -12,7 +12,8 @@ use crate::formats::callgrind::grammar::NameField;
 
 /// A block of an unknown object, with the names that will be written.
 pub(super) struct NamedBlock<'a, 'b> {
-    pub(super) block: &'b Block<'a>,
+    /// The block as it is in the input. Its lines have been moved to `groups`.
+    pub(super) input: &'b Block<'a>,
     pub(super) names: &'b InputNames<'a>,
     /// The object and files in effect at the start of the block.
     pub(super) context: InputContext<'a>,
@@ -59,7 +60,7 @@ impl<'a, 'b> NamedBlock<'a, 'b> {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
         };
-        let mut has_new_names = head != NewName::Unchanged;
+        let is_head_new = head != NewName::Unchanged;
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
             // `None`: the name has no ID, so it is written here with its callers replaced. If it has one, the group
@@ -78,10 +79,10 @@ impl<'a, 'b> NamedBlock<'a, 'b> {
             };
             groups.push(NamedGroup { function, lines });
         }
+        let has_jit_code = groups.iter().any(|group| group.lines.entry.is_some());
+        let mut named = Self { input: block, names, context, leading, has_relative, groups, has_new_names: false };
         // The rewriter copies the block unchanged if neither its function, nor a group, nor a callee gets a new name.
-        has_new_names |= groups.iter().any(|group| group.lines.entry.is_some());
-        let mut named = Self { block, names, context, leading, has_relative, groups, has_new_names };
-        named.has_new_names = has_new_names || named.calls_new_names();
+        named.has_new_names = is_head_new || has_jit_code || named.calls_new_names();
         Ok(named)
     }
 
