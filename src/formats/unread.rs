@@ -19,8 +19,7 @@ enum Signature {
     Bytes(&'static [u8]),
     /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
-    /// A function that returns true for the start of a file in the format. For formats that neither `Bytes` nor `Words`
-    /// can describe.
+    /// This function recognizes the start of a file, because neither `Bytes` nor `Words` can describe it.
     Is(fn(&[u8]) -> bool),
 }
 

@@ -65,7 +65,7 @@ fn add_scripts(
     warnings: &mut Warnings,
 ) {
     let files = examined.resolution.sources.source_maps.accounts.iter().flat_map(|account| &account.files);
-    // Each file has its recorded path and its path on this machine.
+    // Where each script was when it was recorded, and where it is on this machine.
     for (recorded, local) in files {
         found.extend(open_text(Role::Script, recorded.as_os_str().as_bytes(), local, examined, privacy, warnings));
     }

@@ -125,10 +125,10 @@ impl Signs {
                 // A number in field 2 exists only in 1.7: the length of a location range.
                 (2, FieldValue::Number(_)) => self.v1_7 = true,
                 (2, FieldValue::Bytes(_)) => field_2 = Some(value),
-                // Fields of protocol versions 1.8 and 1.9: attributes are in field 3 (bytes), a link is in field 4 (a
+                // In versions 1.8 and 1.9 of the protocol, field 3 holds attributes (bytes), and field 4 a link (a
                 // number).
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
-                // Fields of protocol version 1.10: a link is in field 3 (a number), values are in field 4 (bytes).
+                // In version 1.10, field 3 holds a link, and field 4 values.
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
                 // Timestamps, which have eight bytes each.
                 (5, value) => times = value.fixed().count(),

@@ -171,7 +171,7 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
             // is wrong. All untimed entries begin at time 0, and this event has time 0, too, so no segment is left of
             // what it cancels.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
-            // Doesn't occur: `CodeMap::build` leaves out events without effect.
+            // Not reached: `CodeMap::build` has left out events without effect.
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));

@@ -243,14 +243,13 @@ impl<'a> FrameTable<'a> {
     ) -> Option<UnwindRow> {
         let cie = entry.cie();
         let row = entry.unwind_info_for_address(section, &self.bases, scratch, addr).ok()?;
-        // Copies a DWARF expression.
-        let bytes = |expression: &gimli::UnwindExpression<usize>| {
+        let copy_expression = |expression: &gimli::UnwindExpression<usize>| {
             let expression = expression.get(section).ok()?;
             Some(expression.0.slice().into())
         };
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
-            CfaRule::Expression(expression) => Cfa::Expression(bytes(expression)?),
+            CfaRule::Expression(expression) => Cfa::Expression(copy_expression(expression)?),
         };
         let mut rules = Vec::new();
         for (register, rule) in row.registers() {
@@ -260,8 +259,8 @@ impl<'a> FrameTable<'a> {
                 RegisterRule::Offset(offset) => Rule::SavedAtOffset(*offset),
                 RegisterRule::ValOffset(offset) => Rule::CfaPlusOffset(*offset),
                 RegisterRule::Register(other) => Rule::Register(other.0),
-                RegisterRule::Expression(expression) => Rule::SavedAtExpression(bytes(expression)?),
-                RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
+                RegisterRule::Expression(expression) => Rule::SavedAtExpression(copy_expression(expression)?),
+                RegisterRule::ValExpression(expression) => Rule::ValueExpression(copy_expression(expression)?),
                 // DWARF says that the register's value is lost, or has a rule that no supported machine uses.
                 _ => Rule::Undefined,
             };

@@ -5,9 +5,9 @@ use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
 use rustc_hash::FxHashMap;
 
-/// The [`BpfEvent::kind`] of an event that reports that a program was loaded (`PERF_BPF_EVENT_PROG_LOAD`).
+/// The [`BpfEvent::kind`] of the event that a program was loaded (`PERF_BPF_EVENT_PROG_LOAD`).
 const LOADED: u16 = 1;
-/// The [`BpfEvent::kind`] of an event that reports that a program was unloaded (`PERF_BPF_EVENT_PROG_UNLOAD`).
+/// The [`BpfEvent::kind`] of the event that a program was unloaded (`PERF_BPF_EVENT_PROG_UNLOAD`).
 const UNLOADED: u16 = 2;
 
 /// When each program was loaded, and which functions were at each address. Points in time are given as positions: a

@@ -204,8 +204,8 @@ struct UnitRun {
     len: usize,
 }
 
-/// Takes the start of an escaped text: one escape sequence, or all characters before the next one. The text must not be
-/// empty.
+/// Measures what a text with escape sequences begins with: one such sequence, or all characters before the first one. The
+/// text must not be empty.
 fn next_run(text: &[u8]) -> UnitRun {
     if text[0] == b'\\' {
         let (first_unit, len) = unit(text);

@@ -551,8 +551,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Constructor { class, is_destructor }))
     }
 
-    /// The last part of a class's name, without template arguments. Constructors have that name. `None` if the node
-    /// `class` isn't the name of a class.
+    /// The name of a class's constructors: the last part of the class's own name, without template arguments. `None` if
+    /// the node `class` isn't the name of a class.
     fn base_name(&mut self, mut class: NodeId) -> Option<NodeId> {
         loop {
             class = match self.graph.get(class) {
